@@ -1,0 +1,1 @@
+"""The protocols as data: no socket, no clock, no sleep."""
