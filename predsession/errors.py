@@ -158,9 +158,7 @@ class JobError(PredSessionError):
         The names of the inputs concerned.
     """
 
-    def __init__(
-        self, message: str, *, uuid: str = "", stage: str = "", items: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, message: str, *, uuid: str = "", stage: str = "", items: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.uuid = uuid
         self.stage = stage

@@ -40,7 +40,7 @@ STEPS: dict[Stage, frozenset[Stage]] = {
 """From each stage, the stages that may follow; staying where one is is always legal."""
 
 
-class IllegalStep(ValueError):
+class IllegalStepError(ValueError):
     """A job cannot go from the one stage to the other."""
 
 
@@ -69,11 +69,11 @@ def step(present: Stage, following: Stage) -> Stage:
 
     Raises
     ------
-    IllegalStep
+    IllegalStepError
         If the table has no such step. Nothing changes then.
     """
     if following is present or Stage.UNKNOWN in (present, following):
         return following
     if following not in STEPS[present]:
-        raise IllegalStep(f"a job cannot go from {present.value!r} to {following.value!r}")
+        raise IllegalStepError(f"a job cannot go from {present.value!r} to {following.value!r}")
     return following
