@@ -71,7 +71,21 @@ class TransportError(PredSessionError):
 
 
 class ConnectError(TransportError):
-    """The peer could not be reached; nothing was sent, so trying again is always safe."""
+    """The peer could not be reached; nothing was sent, so trying again is always safe.
+
+    Parameters
+    ----------
+    message : str
+        What was tried, on what, what happened.
+    url : str
+        Where, with secrets taken out.
+    permanent : bool
+        Whether trying again is useless all the same: a certificate, a malformed address.
+    """
+
+    def __init__(self, message: str, *, url: str = "", permanent: bool = False) -> None:
+        super().__init__(message, url=url)
+        self.permanent = permanent
 
 
 class RequestTimeoutError(TransportError, TimeoutError):

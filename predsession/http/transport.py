@@ -1,0 +1,322 @@
+"""Send a call, get a reply. The only room that knows requests and requests_toolbelt.
+
+Every foreign exception is translated here, at one border. A redirect is never followed for a call: a
+redirected POST would become a GET. Environment proxies and CA bundles are honoured, ``.netrc`` is not
+(it would send a password nobody asked for), and the loopback never goes through a proxy.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol, TypedDict
+from urllib.parse import urlsplit
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from requests_toolbelt import MultipartEncoder
+
+from predsession import errors
+from predsession.http.auth import Credentials, check_endpoint, show_url
+from predsession.http.retry import parse_retry_after
+from predsession.inputs.uploads import Part, PartReader
+from predsession.wire.calls import Call
+from predsession.wire.httpreply import Reply
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """How to reach the server.
+
+    Parameters
+    ----------
+    connect_timeout, read_timeout : float
+        Seconds to connect (and to get a block of an upload accepted), and to wait for an answer.
+    verify : bool or str
+        Whether to check certificates, or the path of a CA bundle.
+    cert : str or tuple of str, optional
+        A client certificate: one file, or certificate and key.
+    proxies : mapping, optional
+        Proxy by scheme; the environment's by default. An empty mapping uses none.
+    """
+
+    connect_timeout: float = 10.0
+    read_timeout: float = 60.0
+    verify: bool | str = True
+    cert: str | tuple[str, str] | None = None
+    proxies: Mapping[str, str] | None = None
+
+
+class Transport(Protocol):
+    """The seam: one try of one call, no retries."""
+
+    def send(
+        self, call: Call, parts: Sequence[Part] = (), *, on_bytes: Callable[[int], None] | None = None
+    ) -> Reply:
+        """Send the call, with files if there are any; return the answer, whatever its status."""
+
+    def fetch(self, url: str, *, max_bytes: int) -> bytes:
+        """Get what is at another URL, without the endpoint's secrets."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class HttpTransport:
+    """Calls over a pool of kept connections.
+
+    Parameters
+    ----------
+    endpoint : str
+        The server's base URL.
+    token : str, optional
+        Sent to the endpoint's own origin only.
+    options : ConnectionOptions, optional
+        Timeouts, certificates, proxies.
+    """
+
+    def __init__(
+        self, endpoint: str, *, token: str | None = None, options: ConnectionOptions | None = None
+    ) -> None:
+        self._endpoint = check_endpoint(endpoint)
+        self._shown = show_url(self._endpoint)
+        self._credentials = Credentials(self._endpoint, token)
+        self._options = options or ConnectionOptions()
+        self._pool = self._new_session()
+        self._foreign: requests.Session | None = None
+
+    def __repr__(self) -> str:
+        return f"HttpTransport({self._shown!r})"
+
+    def send(
+        self, call: Call, parts: Sequence[Part] = (), *, on_bytes: Callable[[int], None] | None = None
+    ) -> Reply:
+        """Send the call once.
+
+        Parameters
+        ----------
+        call : Call
+            What to say.
+        parts : sequence of Part
+            Files; with any, the call travels as multipart/form-data.
+        on_bytes : callable, optional
+            Called with the number of file bytes, as they are sent.
+
+        Returns
+        -------
+        Reply
+            The answer, whatever its status.
+
+        Raises
+        ------
+        ConnectError
+            If nothing was sent.
+        RequestTimeoutError
+            If no answer came in time.
+        TransportError
+            If the connection, or the answer, broke.
+        """
+        shown = f"{self._shown}/{call.endpoint}"
+        url = f"{self._endpoint}/{call.endpoint}"
+        readers = [PartReader(part, on_bytes) for part in parts]
+        body, content_type = _encode(call, parts, readers)
+        headers = {**call.headers, "Content-Type": content_type, **self._credentials.headers_for(url)}
+        began = time.perf_counter()
+        try:
+            with _translated(shown):
+                answer = self._pool.post(
+                    url, data=body, headers=headers, allow_redirects=False, **self._how(url)
+                )
+        finally:
+            for reader in readers:
+                reader.close()
+        log.debug("%s %s in %.0f ms", shown, answer.status_code, (time.perf_counter() - began) * 1e3)
+        return Reply(answer.status_code, _prepared(answer.headers), answer.content, shown)
+
+    def fetch(self, url: str, *, max_bytes: int) -> bytes:
+        """Get what is at a URL; redirects are followed, the endpoint's token never travels along.
+
+        Parameters
+        ----------
+        url : str
+            http or https.
+        max_bytes : int
+            More is refused.
+
+        Returns
+        -------
+        bytes
+            The body.
+
+        Raises
+        ------
+        TransportError
+            If it cannot be reached, answers with an error status, or is too large.
+        """
+        shown = show_url(url)
+        if self._foreign is None:
+            self._foreign = self._new_session()
+        with (
+            _translated(shown),
+            self._foreign.get(url, stream=True, **self._how(url)) as answer,
+        ):
+            if answer.status_code != 200:
+                raise errors.TransportError(f"{shown} answered {answer.status_code}", url=shown)
+            data = bytearray()
+            for block in answer.iter_content(1 << 16):
+                data += block
+                if len(data) > max_bytes:
+                    raise errors.TransportError(f"{shown} is larger than {max_bytes} bytes", url=shown)
+            return bytes(data)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+        if self._foreign is not None:
+            self._foreign.close()
+
+    def _new_session(self) -> requests.Session:
+        """Return a session that reads nothing from the environment by itself."""
+        session = requests.Session()
+        session.trust_env = False
+        session.headers["User-Agent"] = "predsession"
+        adapter = HTTPAdapter(pool_connections=4, pool_maxsize=8, max_retries=0)
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        return session
+
+    def _how(self, url: str) -> _Keywords:
+        """Return timeouts, certificates and proxies for a request to this URL."""
+        options = self._options
+        verify = options.verify
+        if verify is True:
+            verify = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or True
+        return {
+            "timeout": (options.connect_timeout, options.read_timeout),
+            "verify": verify,
+            "cert": options.cert,
+            "proxies": _proxies_for(url, options.proxies),
+        }
+
+
+class _Keywords(TypedDict):
+    """Keyword arguments that requests takes with every request."""
+
+    timeout: tuple[float, float]
+    verify: bool | str
+    cert: str | tuple[str, str] | None
+    proxies: dict[str, str]
+
+
+def _encode(
+    call: Call, parts: Sequence[Part], readers: Sequence[PartReader]
+) -> tuple[bytes | MultipartEncoder, str]:
+    """Return the body and its content type: JSON, or multipart with the state before the files."""
+    if not parts:
+        return json.dumps({"state": call.state, "context": {}}).encode(), "application/json"
+    fields = [("state", json.dumps(call.state))]
+    fields += [
+        ("files", (part.filename, reader, part.content_type))
+        for part, reader in zip(parts, readers, strict=True)
+    ]
+    encoder = MultipartEncoder(fields)
+    return encoder, str(encoder.content_type)
+
+
+def _prepared(headers: Mapping[str, str]) -> dict[str, str]:
+    """Lower the names; turn ``Retry-After`` into seconds and take secrets out of ``Location``."""
+    prepared = {name.lower(): value for name, value in headers.items()}
+    if "retry-after" in prepared:
+        prepared["retry-after"] = str(parse_retry_after(prepared["retry-after"]))
+    if "location" in prepared:
+        prepared["location"] = show_url(prepared["location"])
+    return prepared
+
+
+def _proxies_for(url: str, given: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the proxies to use: the given ones, else the environment's; none to the loopback."""
+    if _is_loopback(urlsplit(url).hostname or ""):
+        return {}
+    if given is not None:
+        return dict(given)
+    return dict(requests.utils.get_environ_proxies(url))
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether the host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+@contextmanager
+def _translated(shown: str) -> Iterator[None]:
+    """Turn what requests raises into our errors; the original's text may hold a URL, so it is not kept."""
+    try:
+        yield
+    except requests.RequestException as error:
+        raise _translate(error, shown) from None
+    except urllib3.exceptions.HTTPError as error:
+        # requests lets some of these through while a streamed body is read.
+        raise errors.TransportError(f"{shown}: {_cause(error)}", url=shown) from None
+
+
+_UNSENT = (
+    urllib3.exceptions.NewConnectionError,
+    urllib3.exceptions.NameResolutionError,
+    urllib3.exceptions.ConnectTimeoutError,
+    urllib3.exceptions.ProxyError,
+)
+
+
+def _translate(error: requests.RequestException, shown: str) -> errors.TransportError:
+    """Return our error for one of requests'."""
+    cause = _cause(error)
+    if isinstance(error, requests.exceptions.SSLError):
+        return errors.ConnectError(
+            f"cannot trust {shown}: {_detail(cause)}. For a certificate of your own authority pass "
+            "verify='/path/to/ca.pem'.",
+            url=shown,
+            permanent=True,
+        )
+    if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
+        return errors.ConnectError(f"{shown} is not a usable URL", url=shown, permanent=True)
+    if isinstance(error, requests.ConnectTimeout | requests.exceptions.ProxyError) or isinstance(
+        cause, _UNSENT
+    ):
+        return errors.ConnectError(
+            f"cannot reach {shown}: {_detail(cause)}. Is the server running, and the address right?",
+            url=shown,
+        )
+    if isinstance(error, requests.Timeout) or "timed out" in str(cause):
+        return errors.RequestTimeoutError(f"{shown} gave no answer in time", url=shown)
+    return errors.TransportError(f"the connection to {shown} broke: {_detail(cause)}", url=shown)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return the innermost exception: requests and urllib3 wrap it several times."""
+    for _ in range(8):
+        inner = getattr(error, "reason", None) or next(
+            (arg for arg in error.args if isinstance(arg, BaseException)), None
+        )
+        if not isinstance(inner, BaseException):
+            break
+        error = inner
+    return error
+
+
+def _detail(cause: BaseException) -> str:
+    """Describe a cause without the address it may hold."""
+    reason = cause.__cause__ or cause.__context__ or cause
+    text = getattr(reason, "strerror", None) or getattr(reason, "verify_message", None)
+    return str(text) if text else type(cause).__name__

@@ -1,0 +1,165 @@
+"""Every call of the job protocol: endpoint, state, and whether it may be sent twice.
+
+References: docs/protocol.md; the endpoint names and state keys are Supervisely 6.74.51's, those of the
+extension ``predsession/1`` are marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from predsession.wire.jsontypes import JSON, JSONObject
+
+
+class Repeat(Enum):
+    """What a second sending of the same call may do."""
+
+    SAFE = "safe"
+    """Nothing: it reads, or says again what was said."""
+    REFUSED = "refused"
+    """Harm, unless the server did not act on the first: it could not be reached, or answered 429 or 503."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, as data.
+
+    Parameters
+    ----------
+    endpoint : str
+        The last part of the URL.
+    state : mapping
+        Goes into the JSON body as ``state``, or beside the files as a form field.
+    repeat : Repeat
+        Whether the transport may try again by itself.
+    headers : mapping
+        Beside the transport's own.
+    """
+
+    endpoint: str
+    state: JSONObject = field(default_factory=dict)
+    repeat: Repeat = Repeat.SAFE
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def session_info() -> Call:
+    """Ask what the server is and can do."""
+    return Call("get_session_info")
+
+
+def model_meta() -> Call:
+    """Ask for the model's classes and tags."""
+    return Call("get_model_meta")
+
+
+def custom_settings() -> Call:
+    """Ask for the model's settings and their defaults."""
+    return Call("get_custom_inference_settings")
+
+
+def submit_images(options: SubmitOptions, *, key: str, first_index: int, idempotent: bool) -> Call:
+    """Start a job on the images that are sent along.
+
+    Parameters
+    ----------
+    options : SubmitOptions
+        What all submits of a session have in common.
+    key : str
+        Names this logical submit; a server with ``idempotency`` starts one job a key.
+    first_index : int
+        Position in the source of the first image (extension ``list``).
+    idempotent : bool
+        Whether the server has ``idempotency``.
+
+    Returns
+    -------
+    Call
+        To be sent with the files. A stock server ignores the header and the additional keys.
+    """
+    state: dict[str, JSON] = {"settings": dict(options.settings), "item_errors": True}
+    state.update(session=options.session, first_index=first_index)
+    if options.batch_size is not None:
+        state["batch_size"] = options.batch_size
+    repeat = Repeat.SAFE if idempotent else Repeat.REFUSED
+    return Call("inference_batch_async", state, repeat, {"Idempotency-Key": key})
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitOptions:
+    """What all submits of a session have in common.
+
+    Parameters
+    ----------
+    session : str
+        The session's id (extension ``list``).
+    settings : mapping
+        The model's settings.
+    batch_size : int or None
+        Images the model takes at once; None leaves it to the server.
+    """
+
+    session: str
+    settings: JSONObject
+    batch_size: int | None = None
+
+
+def pop(uuid: str) -> Call:
+    """Fetch the pending results; they are gone on the server then, so it is not repeated blindly."""
+    return Call("pop_inference_results", {"inference_request_uuid": uuid}, Repeat.REFUSED)
+
+
+def pop_acked(uuid: str, *, ack: int, wait: float | None, limit: int) -> Call:
+    """Fetch the results after number `ack` and let the server forget the others (extension ``ack``).
+
+    Parameters
+    ----------
+    uuid : str
+        The job.
+    ack : int
+        The number of the last result that has arrived; 0 at first.
+    wait : float or None
+        Seconds the server may hold the answer (extension ``wait``); None where it has no such thing.
+    limit : int
+        How many results at most.
+
+    Returns
+    -------
+    Call
+        Safe to repeat: the same question has the same answer.
+    """
+    state: dict[str, JSON] = {"inference_request_uuid": uuid, "ack": ack, "limit": limit}
+    if wait is not None:
+        state["wait"] = wait
+    return Call("pop_inference_results", state)
+
+
+def progress(uuid: str) -> Call:
+    """Ask how far the job is; consumes nothing."""
+    return _by_uuid("get_inference_progress", uuid)
+
+
+def status(uuid: str) -> Call:
+    """Ask for the job's status; consumes nothing."""
+    return _by_uuid("get_inference_status", uuid)
+
+
+def result(uuid: str) -> Call:
+    """Ask for the job's final result; consumes nothing."""
+    return _by_uuid("get_inference_result", uuid)
+
+
+def stop(uuid: str) -> Call:
+    """Ask the server to stop the job."""
+    return _by_uuid("stop_inference", uuid)
+
+
+def clear(uuid: str) -> Call:
+    """Let the server forget the job."""
+    return _by_uuid("clear_inference_request", uuid)
+
+
+def _by_uuid(endpoint: str, uuid: str) -> Call:
+    """Build a call that needs nothing but the job's id."""
+    return Call(endpoint, {"inference_request_uuid": uuid})

@@ -1,0 +1,164 @@
+"""One HTTP answer as a value: its JSON, or the error that its status stands for.
+
+Messages carry the endpoint, the status and the first part of the body; the URL is shown as the transport
+shows it, with secrets taken out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from predsession import errors
+from predsession.wire.jsontypes import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One HTTP answer.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    headers : mapping
+        Names in lower case; ``retry-after`` in seconds and ``location`` without secrets, as the
+        transport prepares them.
+    body : bytes
+        The whole body.
+    url : str
+        Where it came from, with secrets taken out.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    url: str = ""
+
+    @property
+    def head(self) -> str:
+        """The first characters of the body, on one line."""
+        text = self.body[: errors.BODY_HEAD * 4].decode("utf-8", "replace")
+        return " ".join(text.split())[: errors.BODY_HEAD]
+
+
+def parse_json(reply: Reply) -> JSON:
+    """Turn a good answer into JSON, a bad one into an error.
+
+    Parameters
+    ----------
+    reply : Reply
+        The answer.
+
+    Returns
+    -------
+    JSON
+        The parsed body.
+
+    Raises
+    ------
+    ResponseError
+        For a status other than 2xx: the subclass that fits.
+    ProtocolError
+        For a body that is not JSON.
+    """
+    check_status(reply)
+    try:
+        body: JSON = json.loads(reply.body)
+        return body
+    except (ValueError, RecursionError):
+        kind = reply.headers.get("content-type", "no content type")
+        raise errors.ProtocolError(
+            f"{reply.url} answered {reply.status} with {kind}, not JSON: {reply.head!r}. "
+            "Is it an inference server, and not a login page or a proxy?",
+            url=reply.url,
+        ) from None
+
+
+def check_status(reply: Reply) -> None:
+    """Raise the error that a status other than 2xx stands for."""
+    if not 200 <= reply.status < 300:
+        raise error_of(reply)
+
+
+_BY_STATUS: dict[int, type[errors.ResponseError]] = {
+    400: errors.InvalidRequestError,
+    401: errors.AuthError,
+    403: errors.AuthError,
+    404: errors.NotFoundError,
+    405: errors.NotFoundError,
+    413: errors.UploadTooLargeError,
+    415: errors.InvalidRequestError,
+    422: errors.InvalidRequestError,
+    429: errors.RateLimitError,
+}
+
+_REMEDY: dict[type[errors.ResponseError], str] = {
+    errors.AuthError: " Pass token=..., or set PREDSESSION_TOKEN.",
+    errors.NotFoundError: " Is the URL the server's base URL?",
+}
+
+
+def error_of(reply: Reply) -> errors.ResponseError:
+    """Return the error for an answer whose status is not 2xx.
+
+    Parameters
+    ----------
+    reply : Reply
+        The answer.
+
+    Returns
+    -------
+    ResponseError
+        Of the subclass that fits the status.
+    """
+    kind = _BY_STATUS.get(reply.status)
+    if kind is None:
+        kind = errors.ServerFaultError if reply.status >= 500 else errors.ResponseError
+    text = f"{reply.url} answered {reply.status}: {error_text(reply)}.{_REMEDY.get(kind, '')}"
+    if 300 <= reply.status < 400:
+        target = reply.headers.get("location", "nowhere")
+        text = f"{reply.url} redirects to {target}; uploads do not follow: use that address as the URL."
+    return kind(
+        text, status=reply.status, body_head=reply.head, retry_after=_retry_after(reply), url=reply.url
+    )
+
+
+def _retry_after(reply: Reply) -> float | None:
+    """Return the seconds the server asks to wait; the transport has turned dates into seconds."""
+    try:
+        return float(reply.headers["retry-after"])
+    except (KeyError, ValueError):
+        return None
+
+
+def error_text(reply: Reply) -> str:
+    """Return in one line what an error answer says, whichever of the known shapes it has."""
+    try:
+        body = json.loads(reply.body)
+    except (ValueError, RecursionError):
+        return _without_markup(reply.head) or "an empty body"
+    if isinstance(body, str):
+        return body[: errors.BODY_HEAD]
+    if isinstance(body, dict):
+        detail = body.get("detail")
+        inner = detail.get("message") if isinstance(detail, dict) else detail
+        for text in (body.get("message"), inner):
+            if isinstance(text, str) and text:
+                return text[: errors.BODY_HEAD]
+    return reply.head
+
+
+def _without_markup(text: str) -> str:
+    """Shorten an HTML page to its title; other text stays."""
+    lower = text.lower()
+    start, end = lower.find("<title>"), lower.find("</title>")
+    if 0 <= start < end:
+        return f"an HTML page, {text[start + 7 : end].strip()!r}"
+    return "an HTML page" if lower.startswith(("<!doctype", "<html")) else text
+
+
+def is_unknown_job(reply: Reply) -> bool:
+    """Whether the server says that it does not know the uuid (a stock server: status 500)."""
+    return reply.status in (404, 410, 500) and b"no such uuid" in reply.body
