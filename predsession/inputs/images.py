@@ -25,8 +25,17 @@ import numpy.typing as npt
 from predsession.errors import ItemError
 from predsession.inputs.arrays import as_gray_or_rgb
 from predsession.inputs.formats import BadImage, BytesOctets, Header, Kind, Octets, read_header
-from predsession.inputs.items import ArrayContent, BytesContent, FileContent, Item, PictureContent, with_bytes
+from predsession.inputs.items import (
+    ArrayContent,
+    BytesContent,
+    FileContent,
+    Item,
+    PictureContent,
+    UrlContent,
+    with_bytes,
+)
 from predsession.inputs.pixels import decode, encode_png, picture_pixels
+from predsession.prediction import Loader
 from predsession.wire.geometry import Size
 
 __all__ = [
@@ -39,9 +48,6 @@ __all__ = [
     "reencode",
     "with_bytes",
 ]
-
-Loader = Callable[[], npt.NDArray[np.uint8]]
-"""Gives the picture of an item when asked: (H, W, 3) uint8 RGB, upright."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +81,8 @@ class Encoded:
     size : Size
         Width and height of the upright picture, pixels: the frame of the result.
     open : callable
-        Gives a new stream from the first byte, every time. Raises `ItemError` where the file has vanished, or
-        no longer has `nbytes` bytes.
+        Gives a new stream from the first byte, every time. Raises OSError where the file has vanished, or no
+        longer has `nbytes` bytes; preparing the item again then says what is the matter.
     """
 
     suffix: str
@@ -119,7 +125,7 @@ def prepare(item: Item, limits: ImageLimits = DEFAULT_LIMITS) -> Encoded:
         stream = (
             partial(io.BytesIO, item.content.data)
             if isinstance(item.content, BytesContent)
-            else _FileStream(item, nbytes)
+            else _FileStream(item.content.path, nbytes)
         )
         return _within(
             Encoded(header.kind.suffix, header.kind.content_type, nbytes, header.upright, stream), limits
@@ -163,10 +169,10 @@ def image_loader(item: Item, limits: ImageLimits = DEFAULT_LIMITS) -> Loader | N
     Returns
     -------
     callable or None
-        Gives an (H, W, 3) uint8 RGB array, upright, new at each call; raises `ItemError`. None for a URL,
-        fetched or not: its bytes are not kept for the sake of a picture that nobody may ask for.
+        Gives an (H, W, 3) uint8 RGB array, upright, new at each call; raises `ItemError`. None for a URL that
+        has not been fetched.
     """
-    if item.url is not None:
+    if isinstance(item.content, UrlContent):
         return None
     if isinstance(item.content, FileContent):
         # Absolute, because the picture may be asked for after a change of directory.
@@ -190,21 +196,19 @@ class _ItemLoader:
 
 @dataclass(frozen=True, slots=True)
 class _FileStream:
-    """Opens one file, as long as it is the one that was looked at."""
+    """Opens one file, as long as it has the length that was announced."""
 
-    item: Item
+    path: str
     nbytes: int
 
     def __call__(self) -> BinaryIO:
         """Return a stream at the file's first byte."""
-        assert isinstance(self.item.content, FileContent)
-        with _faults_of(self.item):
-            stream = open(self.item.content.path, "rb")  # noqa: SIM115 - the caller closes it
-            # Another length would break the upload that announces this one, and all items in it.
-            if os.fstat(stream.fileno()).st_size != self.nbytes:
-                stream.close()
-                raise BadImage("the file changed while it was being sent")
-            return stream
+        stream = open(self.path, "rb")  # noqa: SIM115 - the caller closes it
+        # Another length would break the upload that announces this one, and all items in it.
+        if os.fstat(stream.fileno()).st_size != self.nbytes:
+            stream.close()
+            raise OSError(f"the file changed while it was being sent: {self.path!r}")
+        return stream
 
 
 @dataclass(frozen=True, slots=True)
