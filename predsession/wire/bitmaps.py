@@ -1,0 +1,234 @@
+"""Masks as the wire carries them: base64 of (usually zlib-packed) PNG. Text to arrays and back.
+
+Invariant: what a text may cost is known before it is unpacked. The PNG's header is read first, its size is
+held against the picture's, and no more than such a PNG can need is unpacked after it.
+
+References
+----------
+PROTOCOL.md, section 5: ``bitmap`` and ``alpha_mask``. PNG: https://www.w3.org/TR/png-3/.
+"""
+
+from __future__ import annotations
+
+import binascii
+import io
+import struct
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, PngImagePlugin
+
+from predsession.errors import ProtocolError
+from predsession.wire.geometry import MAX_MASK_PIXELS, Size
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_HEADER_BYTES = 33  # signature 8, IHDR: length 4, name 4, fields 13, checksum 4
+_HEAD_CHARS = 680  # 510 bytes: a deflate block's code tables and the header behind them fit
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by the PNG's colour type
+_EXTRA_BYTES = 1 << 17  # palette, checksums, and a text or two beside the pixels
+
+# Pillow reports a damaged PNG in all these ways; none of them may reach the caller. Warnings are listed
+# because whoever runs with warnings as errors gets them as exceptions.
+_PILLOW_ERRORS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    struct.error,
+    zlib.error,
+    Warning,
+)
+
+
+def png_size(text: str) -> tuple[int, int]:
+    """Return a mask's width and height; nothing but the PNG's header is unpacked.
+
+    Parameters
+    ----------
+    text : str
+        base64 of zlib-packed or plain PNG.
+
+    Returns
+    -------
+    tuple of int
+        Width and height, in pixels, each at least 1.
+
+    Raises
+    ------
+    ProtocolError
+        If it is no base64 of a PNG.
+    """
+    head = b""
+    if len(text) > _HEAD_CHARS:
+        head = _header(_unbase64(text[:_HEAD_CHARS], b""))
+    if len(head) < 24:  # a head full of empty blocks, or line breaks in the text: rare, so read it all
+        head = _header(_unbase64(text, None))
+    return _size_in(head)
+
+
+def decode_mask(text: str, *, within: Size) -> npt.NDArray[np.bool_]:
+    """Unpack a mask.
+
+    Parameters
+    ----------
+    text : str
+        base64 of zlib-packed or plain PNG: 1-bit palette, gray, gray or RGB with alpha, RGB.
+    within : Size
+        Of the picture; a mask that is larger is refused before it is unpacked.
+
+    Returns
+    -------
+    (H, W) bool ndarray
+        True where the object is: index other than 0 or not transparent in a palette, a gray other than 0,
+        an alpha above 0; in a PNG that is not zlib-packed, any channel above 0.
+
+    Raises
+    ------
+    ProtocolError
+        If it is no base64 of a PNG, is damaged, or is larger than the picture.
+    """
+    raw = _unbase64(text, None)
+    packed = not raw.startswith(_SIGNATURE[:4])
+    png = _inflate(raw, within) if packed else raw
+    _check_size(_size_in(png), within)
+    try:
+        with PngImagePlugin.PngImageFile(io.BytesIO(png)) as image:
+            # PngImageFile and not Image.open: the limit on pixels is ours, checked above; Pillow's own is
+            # a setting of the whole process, and warns.
+            return _object_pixels(image) if packed else _lit_pixels(image)
+    except _PILLOW_ERRORS as error:
+        raise ProtocolError(f"the PNG cannot be read ({type(error).__name__}: {error})") from None
+
+
+def encode_mask(mask: npt.NDArray[np.bool_]) -> str:
+    """Pack a mask as a stock server does: 1-bit palette PNG, zlib, base64.
+
+    Parameters
+    ----------
+    mask : (H, W) bool ndarray
+        True where the object is; H and W at least 1.
+
+    Returns
+    -------
+    str
+        What goes into ``bitmap.data``.
+    """
+    height, width = mask.shape
+    rows = np.zeros((height, 1 + (width + 7) // 8), np.uint8)  # each row begins with its filter: 0, none
+    rows[:, 1:] = np.packbits(mask, axis=1)
+    png = b"".join(
+        (
+            _SIGNATURE,
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 1, 3, 0, 0, 0)),
+            _PALETTE,
+            _chunk(b"IDAT", zlib.compress(rows.tobytes())),
+            _END,
+        )
+    )
+    return binascii.b2a_base64(zlib.compress(png), newline=False).decode("ascii")
+
+
+def _chunk(name: bytes, body: bytes) -> bytes:
+    """Frame one chunk of a PNG."""
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+_PALETTE = _chunk(b"PLTE", b"\x00\x00\x00\xff\xff\xff") + _chunk(b"tRNS", b"\x00")
+_END = _chunk(b"IEND", b"")
+
+
+def _unbase64(text: str, otherwise: bytes | None) -> bytes:
+    """Decode base64; what cannot be decoded gives the second argument, or an error where that is None."""
+    try:
+        return binascii.a2b_base64(text)
+    except ValueError:  # binascii.Error, and text that is not ASCII
+        if otherwise is not None:
+            return otherwise
+        raise ProtocolError("it is no base64") from None
+
+
+def _header(raw: bytes) -> bytes:
+    """Return the first bytes of the PNG, as far as they are there."""
+    if raw.startswith(_SIGNATURE[:4]):
+        return raw[:_HEADER_BYTES]
+    try:
+        return zlib.decompressobj().decompress(raw, _HEADER_BYTES)
+    except zlib.error:
+        return b""
+
+
+def _size_in(head: bytes) -> tuple[int, int]:
+    """Read width and height out of a PNG's first bytes."""
+    if not head.startswith(_SIGNATURE) or head[12:16] != b"IHDR" or len(head) < 24:
+        raise ProtocolError("it is no PNG, packed with zlib or plain")
+    width, height = struct.unpack(">II", head[16:24])
+    if not width or not height:
+        raise ProtocolError(f"the PNG's header says {width} x {height} pixels")
+    return width, height
+
+
+def _check_size(size: tuple[int, int], within: Size) -> None:
+    """Refuse a mask that cannot belong to the picture."""
+    if size[0] > within.width or size[1] > within.height or size[0] * size[1] > MAX_MASK_PIXELS:
+        raise ProtocolError(
+            f"the PNG claims {size[0]} x {size[1]} pixels, in a picture of {within.width} x {within.height}"
+        )
+
+
+def _inflate(raw: bytes, within: Size) -> bytes:
+    """Unpack zlib: first the PNG's header, then no more than a PNG of that size can need."""
+    unpack = zlib.decompressobj()
+    try:
+        head = unpack.decompress(raw, _HEADER_BYTES)
+        _check_size(_size_in(head), within)
+        body = unpack.decompress(unpack.unconsumed_tail, _byte_limit(head))
+    except zlib.error as error:
+        raise ProtocolError(f"the zlib stream is damaged ({error})") from None
+    if not unpack.eof:
+        raise ProtocolError(
+            "the zlib stream unpacks to more than its PNG can need"
+            if unpack.unconsumed_tail
+            else "the zlib stream is cut short"
+        )
+    return head + body
+
+
+def _byte_limit(head: bytes) -> int:
+    """Return how long a PNG with this header can be: its rows as they are, should they not pack at all."""
+    width, height, depth, kind = struct.unpack(">IIBB", head[16:26].ljust(10, b"\0"))
+    row = 1 + (int(width) * int(depth) * _CHANNELS.get(kind, 4) + 7) // 8
+    return 2 * row * int(height) + _EXTRA_BYTES  # twice: the extra rows of an interlaced one, and the framing
+
+
+def _object_pixels(image: Image.Image) -> npt.NDArray[np.bool_]:
+    """Return what counts as the object in a zlib-packed PNG."""
+    if image.mode == "P":
+        indexes: npt.NDArray[np.uint8] = np.asarray(image)
+        return _palette_table(image)[indexes]
+    return _lit_pixels(image.getchannel("A") if image.mode in {"LA", "RGBA", "PA"} else image)
+
+
+def _palette_table(image: Image.Image) -> npt.NDArray[np.bool_]:
+    """Return which of the palette's 256 entries are the object: those with some alpha, or all but 0."""
+    alpha = image.info.get("transparency")
+    table = np.ones(256, np.bool_)
+    if isinstance(alpha, bytes):
+        table[: len(alpha)] = np.frombuffer(alpha[:256], np.uint8) != 0
+    else:
+        table[alpha if isinstance(alpha, int) else 0] = False
+    return table
+
+
+def _lit_pixels(image: Image.Image) -> npt.NDArray[np.bool_]:
+    """Return where any channel is above 0."""
+    if image.mode == "P":
+        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+    pixels: npt.NDArray[np.uint8] = np.asarray(image)
+    lit: npt.NDArray[np.bool_] = pixels != 0
+    return np.logical_or.reduce(lit, axis=2) if lit.ndim == 3 else lit
