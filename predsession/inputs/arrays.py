@@ -62,7 +62,7 @@ def _wrong_dtype(array: npt.NDArray[np.generic]) -> str:
         return ""
     if dtype.kind == "f":
         # Whether a float image runs to 1 or to 255 shows in its largest value.
-        unit = array.size == 0 or bool(np.nanmax(np.asarray(array, dtype=np.float64)) <= 1)
+        unit = array.size == 0 or bool(np.fmax.reduce(array, axis=None) <= 1)
         return "values from 0 to 1 become (a * 255).astype(np.uint8)" if unit else "use a.astype(np.uint8)"
     if dtype.kind == "b":
         return "use a.astype(np.uint8) * 255"

@@ -12,7 +12,8 @@ CMYK, YCbCr, LAB    converted to RGB
 ==================  ===========================================================================
 
 Files are opened with Pillow's own class for the format, not with ``Image.open``: the limit on pixels is then
-ours alone (`ImageLimits`), not one that is global to the process.
+ours alone (`ImageLimits`), not one that is global to the process. (Pillow's classes for WebP and TIFF look at
+``PIL.Image.MAX_IMAGE_PIXELS`` themselves: who raises our limit above the default raises that one too.)
 """
 
 from __future__ import annotations

@@ -241,10 +241,10 @@ def _unsupported(value: object, where: str) -> str:
     remedy = f"pass {ACCEPTED}"
     if isinstance(value, list | tuple):
         remedy = "lists in lists are not taken: pass one flat list"
+    elif hasattr(value, "read"):  # an open file is an iterator too
+        remedy = "pass its path, or the bytes: file.read()"
     elif isinstance(value, Iterator):
         remedy = "generators and iterators are not supported yet: pass list(...) of it"
-    elif hasattr(value, "read"):
-        remedy = "pass its path, or the bytes: file.read()"
     elif hasattr(value, "__array__"):
         remedy = "pass a NumPy array: np.asarray(...), (H, W, 3), uint8, RGB"
     return f"{where}: {name} is not supported: {remedy}"

@@ -68,6 +68,8 @@ def _walk_to_scan(octets: Octets, found: _Found) -> int:
     place = 2
     for _ in range(_MAX_SEGMENTS):
         head = octets.at(place, 4)
+        if head[:2] == b"\xff\xd9":
+            raise BadImage("damaged JPEG: it has no picture")
         if len(head) < 4:
             raise BadImage("truncated JPEG: it ends before the picture begins")
         marker = head[1]
@@ -77,8 +79,6 @@ def _walk_to_scan(octets: Octets, found: _Found) -> int:
             place += 1
         elif marker in _BARE:
             place += 2
-        elif marker == _EOI:
-            raise BadImage("damaged JPEG: it has no picture")
         else:
             length = int.from_bytes(head[2:4], "big")
             if marker in _FRAMES:

@@ -16,6 +16,8 @@ from predsession.wire.geometry import Size
 _ANIMATED, _XMP, _EXIF = 0x02, 0x04, 0x08  # flags of VP8X
 _MAX_METADATA = 1 << 20
 
+Chunk = tuple[bytes, int, int]
+
 
 def read_webp(octets: Octets) -> Header:
     """Read size, orientation, and whether the container is whole.
@@ -35,16 +37,17 @@ def read_webp(octets: Octets) -> Header:
     BadImage
         Cut short, or the first chunk is no picture's.
     """
-    declared = 8 + int.from_bytes(octets.at(4, 4), "little")
-    # Some writers forget the last padding byte, in the file or in the number; decoders do not mind.
-    if declared > octets.size + 1:
+    end = 8 + int.from_bytes(octets.at(4, 4), "little")
+    chunks = list(_chunks(octets, end))
+    # Some writers forget the padding after an odd last chunk, which decoders do not mind: ask the chunks too.
+    if end > octets.size + 1 or any(place + length > octets.size for _, place, length in chunks):
         raise BadImage("truncated WebP: it is shorter than its header says")
-    name, first = octets.at(12, 4), octets.at(20, 10)
-    if len(first) < 10:
-        raise BadImage("truncated WebP: it ends before the picture begins")
-    if name == b"VP8X":
-        return _extended(octets, first)
-    return Header(Kind.WEBP, _simple_size(name, first))
+    first = octets.at(20, 10)
+    if not chunks or len(first) < 10:
+        raise BadImage("damaged WebP: it has no picture")
+    if chunks[0][0] == b"VP8X":
+        return _extended(octets, first, chunks)
+    return Header(Kind.WEBP, _simple_size(chunks[0][0], first))
 
 
 def _simple_size(name: bytes, first: bytes) -> Size:
@@ -59,28 +62,26 @@ def _simple_size(name: bytes, first: bytes) -> Size:
     raise BadImage("damaged WebP: no picture where one must be")
 
 
-def _extended(octets: Octets, first: bytes) -> Header:
+def _extended(octets: Octets, first: bytes, chunks: list[Chunk]) -> Header:
     """Read the header of a picture with metadata, alpha or animation."""
     flags = first[0]
     size = Size(1 + int.from_bytes(first[4:7], "little"), 1 + int.from_bytes(first[7:10], "little"))
     exif = xmp = None
-    if flags & (_EXIF | _XMP):
-        for name, place, length in _chunks(octets):
-            if name == b"EXIF":
-                exif = exif_orientation(
-                    octets.at(place, min(length, _MAX_METADATA)).removeprefix(b"Exif\x00\x00")
-                )
-            elif name == b"XMP ":
-                xmp = xmp_orientation(octets.at(place, min(length, _MAX_METADATA)))
+    for name, place, length in chunks:
+        if name == b"EXIF" and flags & _EXIF:
+            payload = octets.at(place, min(length, _MAX_METADATA))
+            exif = exif_orientation(payload.removeprefix(b"Exif\x00\x00"))
+        elif name == b"XMP " and flags & _XMP:
+            xmp = xmp_orientation(octets.at(place, min(length, _MAX_METADATA)))
     orientation = exif or xmp or 1
     portable = orientation == 1 and not flags & _ANIMATED
     return Header(Kind.WEBP, size, orientation=orientation, portable=portable)
 
 
-def _chunks(octets: Octets) -> Iterator[tuple[bytes, int, int]]:
-    """Yield name, place and length of each chunk's data."""
+def _chunks(octets: Octets, end: int) -> Iterator[Chunk]:
+    """Yield name, place and length of each chunk's data, up to the end of the container."""
     place = 12
-    while len(head := octets.at(place, 8)) == 8:
+    while place < end and len(head := octets.at(place, 8)) == 8:
         length = int.from_bytes(head[4:], "little")
         yield head[:4], place + 8, length
         place += 8 + length + length % 2
