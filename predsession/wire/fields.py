@@ -32,6 +32,11 @@ def shown(value: JSON) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def as_text(value: JSON) -> str:
+    """Return a string as it is, anything else as an empty one."""
+    return value if isinstance(value, str) else ""
+
+
 class Fields:
     """The fields of a JSON object.
 

@@ -9,185 +9,16 @@ PROTOCOL.md, section 2: ``get_model_meta``.
 
 from __future__ import annotations
 
-import colorsys
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from predsession.errors import ProtocolError
+from predsession.wire.colors import RGB, color_from, color_text, named_color, spread_color
+from predsession.wire.fields import as_text
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
+from predsession.wire.skeleton import Skeleton
 
-RGB = tuple[int, int, int]
-
-NODE_COLOR: RGB = (0, 0, 255)
-EDGE_COLOR: RGB = (0, 255, 0)
 TAG_COLOR: RGB = (71, 15, 138)
-
-
-def spread_color(number: int) -> RGB:
-    """Return the colour of that number: neighbours in number are far apart in hue.
-
-    Parameters
-    ----------
-    number : int
-        0 or greater.
-
-    Returns
-    -------
-    tuple of int
-        R, G, B, each 0 to 255; never near white or black, so that it shows on most photographs.
-    """
-    # A turn of 0.618 of the circle leaves the largest gap to every hue before it; the lightness changes
-    # with it, because the eye tells few hues apart.
-    hue = (0.02 + number * 0.618034) % 1.0
-    light = (0.52, 0.40, 0.62)[number % 3]
-    red, green, blue = colorsys.hls_to_rgb(hue, light, 0.85)
-    return round(red * 255), round(green * 255), round(blue * 255)
-
-
-def _color_from(value: JSON, otherwise: RGB) -> RGB:
-    """Read ``#RRGGBB``; a colour that cannot be read is not worth an error."""
-    if isinstance(value, str) and len(value) == 7 and value[0] == "#":
-        try:
-            number = int(value[1:], 16)
-        except ValueError:
-            return otherwise
-        return number >> 16, number >> 8 & 255, number & 255
-    return otherwise
-
-
-def _hex(color: RGB) -> str:
-    """Write ``#RRGGBB``."""
-    return "#{:02X}{:02X}{:02X}".format(*color)
-
-
-def _text(value: JSON) -> str:
-    """Return a string as it is, anything else as an empty one."""
-    return value if isinstance(value, str) else ""
-
-
-@dataclass(frozen=True, slots=True)
-class SkeletonNode:
-    """One keypoint of a skeleton.
-
-    Parameters
-    ----------
-    id : str
-        The key under which figures name it.
-    label : str
-        What people read.
-    x, y : float
-        Where it sits in the class's template, in pixels of that template.
-    color : tuple of int
-        R, G, B.
-    """
-
-    id: str
-    label: str = ""
-    x: float = 0.0
-    y: float = 0.0
-    color: RGB = NODE_COLOR
-
-
-@dataclass(frozen=True, slots=True)
-class SkeletonEdge:
-    """A line between two keypoints, by their ids.
-
-    Parameters
-    ----------
-    src, dst : str
-        Ids of the nodes it joins.
-    color : tuple of int
-        R, G, B.
-    """
-
-    src: str
-    dst: str
-    color: RGB = EDGE_COLOR
-
-
-@dataclass(frozen=True, slots=True)
-class Skeleton:
-    """The keypoints of a ``graph`` class, in order, and the lines between them.
-
-    Parameters
-    ----------
-    nodes : tuple of SkeletonNode
-        Their order is the order of the columns of `Prediction.keypoints`.
-    edges : tuple of SkeletonEdge
-        The lines to draw.
-    """
-
-    nodes: tuple[SkeletonNode, ...] = ()
-    edges: tuple[SkeletonEdge, ...] = ()
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The nodes' ids, in order."""
-        return tuple(node.id for node in self.nodes)
-
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Return the edges as pairs of positions in `nodes`; an edge to nowhere is left out.
-
-        Returns
-        -------
-        tuple of (int, int)
-            Positions of the two ends.
-        """
-        place = {node.id: number for number, node in enumerate(self.nodes)}
-        return tuple(
-            (place[edge.src], place[edge.dst])
-            for edge in self.edges
-            if edge.src in place and edge.dst in place
-        )
-
-    @classmethod
-    def from_json(cls, config: JSON) -> Skeleton | None:
-        """Read a class's ``geometry_config``.
-
-        Parameters
-        ----------
-        config : JSON
-            ``{"nodes": {id: {"label", "loc", "color"}}, "edges": [{"src", "dst", "color"}]}``.
-
-        Returns
-        -------
-        Skeleton or None
-            None where it has no nodes.
-        """
-        parts = as_object(config)
-        nodes = tuple(_node_from(key, as_object(node)) for key, node in as_object(parts.get("nodes")).items())
-        edges = tuple(
-            SkeletonEdge(
-                _text(edge.get("src")), _text(edge.get("dst")), _color_from(edge.get("color"), EDGE_COLOR)
-            )
-            for edge in map(as_object, as_list(parts.get("edges")))
-        )
-        return cls(nodes, edges) if nodes else None
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the wire's ``geometry_config``.
-
-        Returns
-        -------
-        dict
-            As `from_json` reads it.
-        """
-        nodes: dict[str, JSON] = {
-            node.id: {"label": node.label, "loc": [node.x, node.y], "color": _hex(node.color)}
-            for node in self.nodes
-        }
-        edges: list[JSON] = [
-            {"src": edge.src, "dst": edge.dst, "color": _hex(edge.color)} for edge in self.edges
-        ]
-        return {"nodes": nodes, "edges": edges}
-
-
-def _node_from(key: str, node: JSONObject) -> SkeletonNode:
-    """Read one node of a template; a place that cannot be read is 0, 0."""
-    place = [value for value in as_list(node.get("loc")) if isinstance(value, (int, float))]
-    x, y = (place[0], place[1]) if len(place) == 2 else (0, 0)
-    return SkeletonNode(key, _text(node.get("label")), x, y, _color_from(node.get("color"), NODE_COLOR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +72,11 @@ class ClassInfo:
             raise ProtocolError(f"a class of the model has no title: {str(dict(item))[:200]}")
         return cls(
             title,
-            _text(item.get("shape")) or "any",
-            _color_from(item.get("color"), named_color(title)),
+            as_text(item.get("shape")) or "any",
+            color_from(item.get("color"), named_color(title)),
             Skeleton.from_json(item.get("geometry_config")),
-            _text(item.get("description")),
-            _text(item.get("hotkey")),
+            as_text(item.get("description")),
+            as_text(item.get("hotkey")),
         )
 
     def to_json(self) -> dict[str, JSON]:
@@ -260,26 +91,10 @@ class ClassInfo:
             "title": self.title,
             "description": self.description,
             "shape": self.shape,
-            "color": _hex(self.color),
+            "color": color_text(self.color),
             "geometry_config": self.skeleton.to_json() if self.skeleton else {},
             "hotkey": self.hotkey,
         }
-
-
-def named_color(title: str) -> RGB:
-    """Return the colour of a title that no model describes: always the same for the same title.
-
-    Parameters
-    ----------
-    title : str
-        A class's name.
-
-    Returns
-    -------
-    tuple of int
-        R, G, B.
-    """
-    return spread_color(zlib.crc32(title.encode("utf-8", "replace")) % 4096)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +126,7 @@ class TagInfo:
         return {
             "name": self.name,
             "value_type": self.value_type,
-            "color": _hex(self.color),
+            "color": color_text(self.color),
             "hotkey": "",
             "applicable_type": "all",
             "classes": [],
@@ -445,9 +260,9 @@ class ModelMeta:
             raise ProtocolError(f"the model's meta: classes is no list of objects: {str(classes)[:200]}")
         tags = tuple(
             TagInfo(
-                _text(tag.get("name")),
-                _text(tag.get("value_type")) or "none",
-                _color_from(tag.get("color"), TAG_COLOR),
+                as_text(tag.get("name")),
+                as_text(tag.get("value_type")) or "none",
+                color_from(tag.get("color"), TAG_COLOR),
             )
             for tag in map(as_object, as_list(value.get("tags")))
         )

@@ -2,36 +2,30 @@
 
 Invariant: the annotation is the truth; every array is made from it. So a prediction that was saved,
 pickled or sent is the same prediction.
-
-The arrays are in `rows`, what turns arrays into an annotation in `arrays`, pictures in files and notebooks in
-`display`: this file is what holds them together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Self
 
-import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ProtocolError
-from predsession.rows import Rows
+from predsession.prediction.arrays import Held, annotation_of, as_picture, as_size, model_and_titles
+from predsession.prediction.columns import Masks, Polygons, Tags
+from predsession.prediction.display import Loader, Shown
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.meta import ModelMeta
 from predsession.wire.results import ResultItem, copied
 
 
-class Loader(Protocol):
-    """How a prediction gets its picture: (H, W, 3) uint8, RGB, upright."""
-
-    def __call__(self) -> npt.NDArray[np.uint8]:
-        """Return the picture."""
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Prediction(Rows):
+class Prediction(Shown):
     """What a model found in one picture.
 
     Made by `from_wire`, `from_json` or `from_arrays`. Arrays are read from the server's answer when they
@@ -58,11 +52,6 @@ class Prediction(Rows):
     loader : Loader or None
         How to get its picture.
     """
-
-    index: int = 0
-    path: str | None = None
-    url: str | None = None
-    loader: Loader | None = None
 
     @classmethod
     def from_wire(
@@ -164,44 +153,113 @@ class Prediction(Rows):
         made = cls.from_wire(item, meta=meta, index=number, name="", path=None, url=None, loader=loader)
         return replace(made, ids=ids)
 
-    # -- which input --------------------------------------------------------------------------------
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        size: tuple[int, int] | None = None,
+        image: npt.ArrayLike | None = None,
+        boxes: npt.ArrayLike | None = None,
+        scores: npt.ArrayLike | None = None,
+        class_ids: npt.ArrayLike | None = None,
+        classes: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+        meta: ModelMeta | None = None,
+        masks: Masks | None = None,
+        polygons: Polygons | None = None,
+        keypoints: npt.ArrayLike | None = None,
+        tags: Tags | None = None,
+        track_ids: npt.ArrayLike | None = None,
+        index: int = 0,
+        name: str = "",
+        path: str | PathLike[str] | None = None,
+        url: str | None = None,
+        frame_index: int | None = None,
+        data: Mapping[str, JSON] | None = None,
+        loader: Loader | None = None,
+    ) -> Self:
+        """Make a prediction of a model's own arrays. Numbers keep their fractions.
 
-    @property
-    def project_id(self) -> int | None:
-        """The platform's id of the project."""
-        return self.result.project_id
+        Parameters
+        ----------
+        size : tuple of int or None
+            Width and height of the picture; not needed with `image`.
+        image : (H, W, 3) uint8 array-like or None
+            The picture, RGB, upright: for `load_image` and `visualize`.
+        boxes : (N, 4) array-like or None
+            xyxy, pixels, half-open; without them, those of masks, polygons or keypoints.
+        scores : (N,) array-like or None
+            Finite; without them all are 1.0.
+        class_ids : (N,) array-like of int or None
+            Positions in `class_names` or `meta`.
+        classes : sequence of str or None
+            N names, instead of `class_ids`; without either, all are "object".
+        class_names : sequence of str or None
+            The model's classes, in order.
+        meta : ModelMeta or None
+            The same with colours and skeletons, instead of `class_names`.
+        masks : (N, H, W) array-like, or sequence of MaskCrop or None
+            Anything but 0 is the object.
+        polygons : sequence of (M, 2) array-like, of sequences of them, or of None
+            N outlines, or N times outline and holes; vertices name pixels.
+        keypoints : (N, K, 2) or (N, K, 3) array-like or None
+            x, y, and whether it is visible (above 0).
+        tags : mapping, or iterable of names, pairs or Tag
+            Of the picture as a whole.
+        track_ids : (N,) array-like of int or None
+            Negative for none.
+        index : int
+            Position of the input in its source.
+        name : str
+            The input's name; without it, that of the path.
+        path : str, PathLike or None
+            The input's path.
+        url : str or None
+            Where it came from.
+        frame_index : int or None
+            The frame's number in its video.
+        data : mapping or None
+            Anything else, as JSON.
+        loader : Loader or None
+            How to get the picture, instead of `image`.
 
-    @property
-    def dataset_id(self) -> int | None:
-        """The platform's id of the dataset."""
-        return self.result.dataset_id
+        Returns
+        -------
+        Prediction
+            Row i of everything is row i of what was given.
 
-    @property
-    def image_id(self) -> int | None:
-        """The platform's id of the image."""
-        return self.result.image_id
-
-    @property
-    def video_id(self) -> int | None:
-        """The platform's id of the video."""
-        return self.result.video_id
-
-    @property
-    def frame_index(self) -> int | None:
-        """The frame's number in its video, from 0."""
-        return self.result.frame_index
+        Raises
+        ------
+        ValueError
+            If the argument that the message names has another shape, dtype or count than it must have.
+        """
+        picture = None if image is None else as_picture(image)
+        meta, titles = model_and_titles(
+            class_ids=class_ids, classes=classes, class_names=class_names, meta=meta
+        )
+        annotation = annotation_of(
+            as_size(size, picture),
+            titles=titles,
+            meta=meta,
+            boxes=boxes,
+            scores=scores,
+            masks=masks,
+            polygons=polygons,
+            keypoints=keypoints,
+            tags=tags,
+            track_ids=track_ids,
+        )
+        return cls.from_wire(
+            {"annotation": annotation, "frame_index": frame_index, "data": copied(data or {})},
+            meta=meta,
+            index=index,
+            name=name or (Path(path).name if path is not None else ""),
+            path=None if path is None else fspath(path),
+            url=url,
+            loader=loader if picture is None else Held(picture),
+        )
 
     # -- as JSON, as bytes, as text -----------------------------------------------------------------
-
-    @property
-    def annotation(self) -> dict[str, JSON]:
-        """The wire's annotation, a copy."""
-        return dict(as_object(copied(self.result.annotation)))
-
-    @property
-    def data(self) -> dict[str, JSON]:
-        """What else the server said: the item's ``data``, and each key the protocol does not name; a copy."""
-        return dict(as_object(copied(self.result.data)))
 
     def to_json(self) -> dict[str, JSON]:
         """Return all of it as JSON: a result item as the wire has it, and what reading it back needs.

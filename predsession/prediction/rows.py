@@ -18,8 +18,9 @@ from predsession.errors import PredSessionError, ProtocolError
 from predsession.wire.fields import Fields, Tag
 from predsession.wire.figures import Figure
 from predsession.wire.geometry import MaskCrop, Ring, Size
+from predsession.wire.jsontypes import JSON, as_object
 from predsession.wire.meta import ModelMeta
-from predsession.wire.results import ResultItem
+from predsession.wire.results import ResultItem, copied
 
 T = TypeVar("T")
 S = TypeVar("S", bound=np.generic)
@@ -181,6 +182,11 @@ class Rows:
         return tuple(tuple(map(_points, figure.rings())) for figure in self._figures)
 
     @Kept
+    def outlines(self) -> tuple[tuple[npt.NDArray[np.float32], ...], ...]:
+        """N tuples of (M, 2) float32 rings to draw: as `polygons`, but a cuboid's are its faces."""
+        return tuple(tuple(map(_points, figure.faces())) for figure in self._figures)
+
+    @Kept
     def lines(self) -> tuple[npt.NDArray[np.float32], ...]:
         """N arrays (M, 2) float32: the vertices of a line, in order; M = 0 for other geometries."""
         return tuple(_points(figure.line()) for figure in self._figures)
@@ -242,3 +248,38 @@ class Rows:
     def tags(self) -> tuple[Tag, ...]:
         """The tags of the picture as a whole."""
         return Fields(self.result.annotation, "annotation").tags()
+
+    @property
+    def project_id(self) -> int | None:
+        """The platform's id of the project."""
+        return self.result.project_id
+
+    @property
+    def dataset_id(self) -> int | None:
+        """The platform's id of the dataset."""
+        return self.result.dataset_id
+
+    @property
+    def image_id(self) -> int | None:
+        """The platform's id of the image."""
+        return self.result.image_id
+
+    @property
+    def video_id(self) -> int | None:
+        """The platform's id of the video."""
+        return self.result.video_id
+
+    @property
+    def frame_index(self) -> int | None:
+        """The frame's number in its video, from 0."""
+        return self.result.frame_index
+
+    @property
+    def annotation(self) -> dict[str, JSON]:
+        """The wire's annotation, a copy."""
+        return dict(as_object(copied(self.result.annotation)))
+
+    @property
+    def data(self) -> dict[str, JSON]:
+        """What else the server said: the item's ``data``, and each key the protocol does not name; a copy."""
+        return dict(as_object(copied(self.result.data)))

@@ -1,0 +1,252 @@
+"""A prediction as people see it: drawn on its picture, in a file, in a notebook.
+
+Invariant: showing a prediction in a notebook never raises; what cannot be shown is said in its place.
+
+Invariant: what comes from outside (names, titles) is escaped in HTML.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from predsession.errors import SourceError
+from predsession.prediction.arrays import as_picture
+from predsession.prediction.pictures import file_name, inline_picture, read_picture, write_picture
+from predsession.prediction.rows import Rows
+from predsession.render import draw
+from predsession.wire.colors import RGB
+
+_TABLE_ROWS = 30
+_HEADER = ("", "class", "score", "box (x1, y1, x2, y2)", "shape", "track")
+_BOXED = frozenset(("rectangle", "bitmap", "alpha_mask", "graph"))
+"""Geometries that are drawn with their box; the others are their own outline."""
+
+
+class Loader(Protocol):
+    """How a prediction gets its picture: (H, W, 3) uint8, RGB, upright."""
+
+    def __call__(self) -> npt.NDArray[np.uint8]:
+        """Return the picture."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Shown(Rows):
+    """Rows that belong to an input, and can be drawn on its picture.
+
+    Parameters
+    ----------
+    index : int
+        Position of the input in its source, from 0.
+    path : str or None
+        The input's own path.
+    url : str or None
+        Where it came from.
+    loader : Loader or None
+        How to get its picture.
+    """
+
+    index: int = 0
+    path: str | None = None
+    url: str | None = None
+    loader: Loader | None = None
+
+    def load_image(self) -> npt.NDArray[np.uint8]:
+        """Get the picture that the boxes belong to.
+
+        Returns
+        -------
+        (H, W, 3) uint8 ndarray
+            RGB, upright.
+
+        Raises
+        ------
+        SourceError
+            If there is no way to get it: no loader, and no file at `path`.
+        """
+        if self.loader is not None:
+            return self.loader()
+        if self.path is not None:
+            return read_picture(self.path)
+        raise SourceError(
+            f"{self.name or 'prediction'}: its picture is not at hand (no path, no loader); "
+            "hand one in: visualize(image=...), or from_json(..., loader=...)"
+        )
+
+    def visualize(
+        self,
+        save_path: str | PathLike[str] | None = None,
+        save_dir: str | PathLike[str] | None = None,
+        *,
+        image: npt.ArrayLike | None = None,
+        color: RGB | None = None,
+        thickness: int | None = None,
+        opacity: float = 0.4,
+        draw_tags: bool = True,
+        fill_rectangles: bool = False,
+    ) -> npt.NDArray[np.uint8]:
+        """Draw what was found on the picture.
+
+        Parameters
+        ----------
+        save_path : str, PathLike or None
+            Where to write it; the suffix says the format.
+        save_dir : str, PathLike or None
+            A folder to write it to, under a name that no other input of the same source gets.
+        image : (H, W, 3) uint8 array-like or None
+            The picture to draw on; without it, that of `load_image`.
+        color : tuple of int or None
+            R, G, B of everything; without it, each class has its own.
+        thickness : int or None
+            Width of lines, in pixels; without it, what fits the picture.
+        opacity : float
+            Of masks, 0 to 1.
+        draw_tags : bool
+            Write class, score and track beside each object.
+        fill_rectangles : bool
+            Fill rectangles as if they were masks.
+
+        Returns
+        -------
+        (H, W, 3) uint8 ndarray
+            RGB.
+
+        Raises
+        ------
+        SourceError
+            If the picture cannot be had, or has another size than the prediction.
+        ProtocolError
+            If an object is damaged.
+        ValueError
+            If the suffix of `save_path` names no format that can be written, or `image` is no picture.
+        """
+        ground = self.load_image() if image is None else as_picture(image)
+        if ground.shape[:2] != (self.size.height, self.size.width):
+            raise SourceError(
+                f"{self.name or 'prediction'}: the picture is {ground.shape[1]} x {ground.shape[0]} pixels, "
+                f"the prediction was made on {self.size.width} x {self.size.height}; "
+                "hand in the right one with image="
+            )
+        drawn = self._drawn(
+            ground,
+            color,
+            fill_rectangles=fill_rectangles,
+            labels=draw_tags,
+            thickness=thickness,
+            opacity=opacity,
+        )
+        if save_path is not None:
+            write_picture(drawn, save_path)
+        if save_dir is not None:
+            write_picture(drawn, Path(save_dir) / file_name(self.name, self.index))
+        return drawn
+
+    def _drawn(
+        self,
+        ground: npt.NDArray[np.uint8],
+        color: RGB | None,
+        *,
+        fill_rectangles: bool,
+        labels: bool,
+        thickness: int | None,
+        opacity: float,
+    ) -> npt.NDArray[np.uint8]:
+        """Hand everything there is to the renderer."""
+        filled = [fill_rectangles or kind != "rectangle" for kind in self.shapes]
+        return draw(
+            ground,
+            boxes=self.boxes,
+            labels=self._labels() if labels else None,
+            colors=[color or self.meta.color(title) for title in self.classes],
+            masks=[crop if fill else None for crop, fill in zip(self.mask_crops, filled, strict=True)],
+            outlines=self.outlines,
+            lines=self.lines,
+            keypoints=self.keypoints,
+            skeletons=[self._joints(title) for title in self.classes],
+            box_rows=[kind in _BOXED for kind in self.shapes],
+            thickness=thickness,
+            opacity=opacity,
+        )
+
+    def _labels(self) -> list[str]:
+        """Return what is written beside each object: class, score, track."""
+        tracks = self.track_ids
+        return [
+            f"{title} {score:.2f}" + (f" #{tracks[row]}" if tracks is not None and tracks[row] >= 0 else "")
+            for row, (title, score) in enumerate(zip(self.classes, self.scores, strict=True))
+        ]
+
+    def _joints(self, title: str) -> list[tuple[int, int]]:
+        """Return which columns of `keypoints` a class's skeleton joins."""
+        info = self.meta.find(title)
+        if info is None or info.skeleton is None:
+            return []
+        column = {key: number for number, key in enumerate(self.keypoint_ids)}
+        edges = ((edge.src, edge.dst) for edge in info.skeleton.edges)
+        return [(column[src], column[dst]) for src, dst in edges if src in column and dst in column]
+
+    # -- in a notebook ------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """Return the picture and a table, for a notebook."""
+        notes: list[str] = []
+        picture = rows = None
+        try:
+            rows = self._cells()
+            picture = inline_picture(self.visualize())
+        except Exception as error:  # noqa: BLE001 - a cell of a notebook must not fail because a file is gone
+            notes.append(f"{type(error).__name__}: {error}")
+        return notebook_html(repr(self), rows=rows or (), picture=picture, note="; ".join(notes))
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """Return the table's cells, row by row."""
+        tracks = self.track_ids
+        return [
+            (
+                str(row),
+                self.classes[row],
+                f"{self.scores[row]:.3f}",
+                ", ".join(f"{edge:.1f}" for edge in self.boxes[row]),
+                self.shapes[row],
+                "" if tracks is None or tracks[row] < 0 else str(tracks[row]),
+            )
+            for row in range(len(self))
+        ]
+
+
+def notebook_html(title: str, *, rows: Sequence[Sequence[str]], picture: str | None, note: str = "") -> str:
+    """Return a picture and a table, as HTML that looks right on light and dark ground.
+
+    Parameters
+    ----------
+    title : str
+        The line above.
+    rows : sequence of sequence of str
+        The cells; the first `_TABLE_ROWS` are shown.
+    picture : str or None
+        From `inline_picture`.
+    note : str
+        What is missing, and why.
+
+    Returns
+    -------
+    str
+        One ``div``; every text in it escaped.
+    """
+    image = f'<img src="{picture}" style="max-width:100%;height:auto" alt="">' if picture else ""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEADER)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in rows[:_TABLE_ROWS]
+    )
+    more = f"<p>and {len(rows) - _TABLE_ROWS} more</p>" if len(rows) > _TABLE_ROWS else ""
+    remark = f"<p><em>{html.escape(note)}</em></p>" if note else ""
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    return f"<div><p><strong>{html.escape(title)}</strong></p>{image}{table}{more}{remark}</div>"
