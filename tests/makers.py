@@ -129,11 +129,14 @@ def truncated_jpeg(size: tuple[int, int] = (160, 120), part: float = 0.6) -> byt
 
 def jpeg_with_thumbnail(size: tuple[int, int] = SIZE) -> bytes:
     """Return a JPEG whose EXIF data hold a whole small JPEG, with an end marker of its own."""
-    inner = jpeg((8, 8))
-    payload = b"Exif\x00\x00" + exif(1).tobytes().removeprefix(b"Exif\x00\x00") + inner
-    segment = b"\xff\xe1" + struct.pack(">H", len(payload) + 2) + payload
-    whole = jpeg(size)
-    return whole[:2] + segment + whole[2:]
+    payload = b"Exif\x00\x00" + exif(1).tobytes().removeprefix(b"Exif\x00\x00") + jpeg((8, 8))
+    return jpeg_with(payload, data=jpeg(size))
+
+
+def jpeg_with(payload: bytes, *, data: bytes | None = None) -> bytes:
+    """Return a JPEG with this payload (EXIF, XMP) in an APP1 segment before all others."""
+    whole = jpeg() if data is None else data
+    return whole[:2] + b"\xff\xe1" + struct.pack(">H", len(payload) + 2) + payload + whole[2:]
 
 
 def bomb_png_header(width: int = 50_000, height: int = 50_000) -> bytes:

@@ -152,6 +152,9 @@ def printable(text: str) -> str:
 
 def shown_url(url: str) -> str:
     """Return the URL without user, password, query and fragment, on one line."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no URL at all: what of it is secret cannot be told
+        return printable(url.partition("://")[0]) + "://..."
     host = parts.netloc.rpartition("@")[2]
     return printable(urlunsplit((parts.scheme, host, parts.path, "", "")) + ("?..." if parts.query else ""))

@@ -165,17 +165,17 @@ def _gray_or_rgb(image: Image.Image) -> Image.Image:
     raise BadImage(f"pixels of mode {mode} are not supported: convert the image to RGB")
 
 
-def _eight_bits(values: npt.NDArray[np.generic], *, sixteen: bool) -> npt.NDArray[np.uint8]:
+def _eight_bits(values: npt.NDArray[np.number], *, sixteen: bool) -> npt.NDArray[np.uint8]:
     """Scale wide gray values to 8 bits; the table is at the top of the file."""
-    wide = values.astype(np.float64)
-    low, high = float(wide.min()), float(wide.max())
+    low, high = float(values.min()), float(values.max())
     if not (low >= 0 and high <= 65535):  # also where there are NaNs
         raise BadImage(f"values from {low:g} to {high:g} have no known scale: convert it to 8 bits")
     if sixteen or high > 255:
-        wide //= 257
-    elif values.dtype.kind == "f" and high <= 1:
-        wide *= 255
-    return np.rint(wide).astype(np.uint8)
+        return (values // 257).astype(np.uint8)
+    if values.dtype.kind == "f":
+        scaled = values.astype(np.float64) * (255 if high <= 1 else 1)
+        return np.rint(scaled).astype(np.uint8)
+    return values.astype(np.uint8)
 
 
 def _from_lab(image: Image.Image) -> Image.Image:

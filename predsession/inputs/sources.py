@@ -11,6 +11,7 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import numpy as np
 from PIL import Image
@@ -52,6 +53,7 @@ ACCEPTED = (
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _NAMED = 3  # of many missing files, the message names so many
+_SHOWN = 200  # characters of a path
 _BINARY = bytes | bytearray | memoryview
 
 
@@ -118,8 +120,8 @@ def open_source(input: object, *, recursive: bool = False) -> Source:  # noqa: A
             listing.add(value, f"input[{position}]")
         description = f"list of {len(input)}"
     else:
-        description = _describe(input)
         listing.add(input, "input")
+        description = _describe(input)
     listing.refuse_missing()
     return Source(listing.entries, description)
 
@@ -178,7 +180,7 @@ class _Listing:
         """Raise for the files that are not there, all at once."""
         if not self.missing:
             return
-        named = ", ".join(repr(printable(path)) for path in self.missing[:_NAMED])
+        named = ", ".join(repr(_short(path)) for path in self.missing[:_NAMED])
         more = f" and {len(self.missing) - _NAMED} more" if len(self.missing) > _NAMED else ""
         hint = ""
         if any(char in path for path in self.missing for char in "*?["):
@@ -186,6 +188,11 @@ class _Listing:
         elif not all(map(os.path.isabs, self.missing)):
             hint = f"; relative paths start from {printable(os.getcwd())!r}"
         raise SourceError(f"no such file or folder: {named}{more}{hint}")
+
+
+def _short(path: str) -> str:
+    """Return what a message shows of a path, which may be a whole file by mistake."""
+    return printable(path if len(path) <= _SHOWN else f"{path[:_SHOWN]}...")
 
 
 def _mode(path: str, where: str) -> int | None:
@@ -198,7 +205,7 @@ def _mode(path: str, where: str) -> int | None:
         return None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or error
-        raise SourceError(f"{where}: cannot use {printable(path[:200])!r} as a path: {reason}") from error
+        raise SourceError(f"{where}: cannot use {_short(path)!r} as a path: {reason}") from error
 
 
 def _check_file(path: str, mode: int, where: str) -> None:
@@ -228,6 +235,12 @@ def _url_content(url: str, scheme: str, where: str) -> UrlContent:
     if scheme not in {"http", "https"}:
         remedy = "pass the path itself" if scheme == "file" else "download it and pass the path"
         raise SourceError(f"{where}: {shown_url(url)!r}: only http and https are fetched; {remedy}")
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        host = None
+    if not host:
+        raise SourceError(f"{where}: {shown_url(url)!r} is not a valid URL: the host is missing or damaged")
     content = UrlContent(url)
     if suffix_of(item_at(0, content).name) in VIDEO_SUFFIXES:
         raise SourceError(f"{where}: {shown_url(url)!r}: videos are not supported yet")

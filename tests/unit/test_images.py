@@ -91,6 +91,8 @@ MADE_ANEW: dict[str, Callable[[], bytes]] = {
     "int tiff": lambda: makers.encoded(Image.fromarray(np.zeros((20, 40), np.int32)), "TIFF"),
     "lab tiff": lambda: makers.encoded(Image.new("LAB", (40, 20), (128, 128, 128)), "TIFF"),
     "cmyk tiff": lambda: makers.encoded(makers.picture().convert("CMYK"), "TIFF"),
+    "rgba tiff": lambda: makers.encoded(makers.picture().convert("RGBA"), "TIFF"),
+    "palette tiff": lambda: makers.encoded(makers.picture().quantize(8), "TIFF"),
     "1-bit tiff": lambda: makers.encoded(makers.picture().convert("1"), "TIFF"),
     "turned tiff": lambda: makers.turned("TIFF", 6),
     "turned webp": lambda: makers.turned("WEBP", 6),
@@ -357,8 +359,7 @@ class TestUpright:
             b"II*\x00\x08\x00\x00\x00\xff\xff",
             b"garbage" * 9,
         ):
-            data = makers.encoded(makers.picture(), "JPEG", exif=b"Exif\x00\x00" + payload)
-            item = item_of(data)
+            item = item_of(makers.jpeg_with(b"Exif\x00\x00" + payload))
             assert prepare(item).size == reencode(item).size == WIDE
 
     def test_orientation_in_xmp_only(self) -> None:
@@ -366,7 +367,9 @@ class TestUpright:
         packet = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
         stored = makers.picture().transpose(Image.Transpose.ROTATE_90)
         for data in (
-            makers.encoded(stored, "JPEG", quality=95, xmp=packet),
+            makers.jpeg_with(
+                b"http://ns.adobe.com/xap/1.0/\x00" + packet, data=makers.encoded(stored, "JPEG", quality=95)
+            ),
             makers.encoded(stored, "WEBP", lossless=True, xmp=packet),
             makers.png_with(
                 (b"iTXt", b"XML:com.adobe.xmp\x00\x00\x00\x00\x00" + packet),

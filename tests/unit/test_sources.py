@@ -247,6 +247,15 @@ class TestFolders:
         assert [item.path for item in open_source("photos/")] == ["photos/1.jpg"]
         assert [item.path for item in open_source(".", recursive=True)] == ["./photos/1.jpg"]
 
+    def test_photographs_of_the_demo(self) -> None:
+        """The demo has four photographs; a suffix in capitals does not hide one, nor does the licence join in."""
+        photos = Path(__file__).parents[2] / "examples" / "photos"
+        assert names(photos) == ["astronaut.jpg", "cat.JPG", "coffee.jpg", "portrait.jpg"]
+        portrait = prepare(open_source(photos)[3])
+        with Image.open(photos / "portrait.jpg") as image:
+            assert image.getexif()[0x0112] == 6
+            assert portrait.size == image.size[::-1]
+
 
 class TestProjects:
     """A Supervisely project gives its datasets' images, dataset by dataset."""
@@ -383,6 +392,15 @@ class TestRefusals:
         """Only http and https are fetched."""
         assert "only http and https" in refused(url)
 
+    @pytest.mark.parametrize(
+        "url", ["http://[::1/a.jpg?token=secret", "http:///a.jpg?token=secret", "https://"]
+    )
+    def test_no_url(self, url: str) -> None:
+        """What begins like a URL and is none is refused, and shown without its query."""
+        message = refused(url)
+        assert "not a valid URL" in message
+        assert "secret" not in message
+
     def test_generator(self) -> None:
         """A generator is not supported yet; the message says what to pass."""
         assert "list(...)" in refused(makers.pixels() for _ in range(2))
@@ -417,7 +435,7 @@ class TestRefusals:
 
         assert "np.asarray" in refused(Tensor())
 
-    @pytest.mark.parametrize("path", ["", "a\x00b.jpg", "x" * 5000])
+    @pytest.mark.parametrize("path", ["", "a\x00b.jpg", "x" * 5000, "x/" * 1500])
     def test_impossible_paths(self, path: str) -> None:
         """An empty path, a NUL, or what is far too long for a path is refused, and not dumped whole."""
         assert len(refused(path)) < 400

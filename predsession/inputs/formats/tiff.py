@@ -28,7 +28,9 @@ _STRIPS, _ORIENTATION, _STRIP_BYTES, _PLANAR, _TILES, _TILE_BYTES, _SAMPLE_FORMA
 )
 # None, LZW, Deflate (both numbers), PackBits: what every decoder has.
 _USUAL_COMPRESSIONS = frozenset({1, 5, 8, 32946, 32773})
-_USUAL_PHOTOMETRICS = frozenset({0, 1, 2, 3})  # white is zero, black is zero, RGB, palette
+# Samples a pixel by photometric interpretation: gray (black is zero) and RGB. Palettes and "white is zero" are
+# read in more ways than one; alpha is blended by libtiff's RGBA reader (OpenCV) and dropped by Pillow.
+_USUAL_SAMPLES = {1: (8,), 2: (8, 8, 8)}
 _XMP = re.compile(rb"tiff:Orientation(?:=[\"']|>)([1-8])")
 
 Directory = dict[int, tuple[int, ...]]
@@ -45,7 +47,7 @@ def read_tiff(octets: Octets) -> Header:
     Returns
     -------
     Header
-        Portable only for 8-bit gray, palette and RGB in the usual compressions, upright.
+        Portable only for 8-bit gray and RGB in the usual compressions, upright.
 
     Raises
     ------
@@ -88,9 +90,8 @@ def _orientation(directory: Directory) -> int:
 def _is_usual(directory: Directory) -> bool:
     """Return whether every decoder reads this kind of picture, and the same way."""
     return (
-        set(directory.get(_BITS, (1,))) == {8}
+        directory.get(_BITS, (1,)) == _USUAL_SAMPLES.get(_first(directory, _PHOTOMETRIC, 0))
         and _first(directory, _COMPRESSION, 1) in _USUAL_COMPRESSIONS
-        and _first(directory, _PHOTOMETRIC, 0) in _USUAL_PHOTOMETRICS
         and _first(directory, _PLANAR, 1) == 1
         and set(directory.get(_SAMPLE_FORMAT, (1,))) == {1}
     )
