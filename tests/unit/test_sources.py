@@ -248,7 +248,7 @@ class TestFolders:
         assert [item.path for item in open_source(".", recursive=True)] == ["./photos/1.jpg"]
 
     def test_photographs_of_the_demo(self) -> None:
-        """The demo has four photographs; a suffix in capitals does not hide one, nor does the licence join in."""
+        """The demo has four photographs, one with its suffix in capitals, one stored on its side."""
         photos = Path(__file__).parents[2] / "examples" / "photos"
         assert names(photos) == ["astronaut.jpg", "cat.JPG", "coffee.jpg", "portrait.jpg"]
         portrait = prepare(open_source(photos)[3])

@@ -28,8 +28,8 @@ _STRIPS, _ORIENTATION, _STRIP_BYTES, _PLANAR, _TILES, _TILE_BYTES, _SAMPLE_FORMA
 )
 # None, LZW, Deflate (both numbers), PackBits: what every decoder has.
 _USUAL_COMPRESSIONS = frozenset({1, 5, 8, 32946, 32773})
-# Samples a pixel by photometric interpretation: gray (black is zero) and RGB. Palettes and "white is zero" are
-# read in more ways than one; alpha is blended by libtiff's RGBA reader (OpenCV) and dropped by Pillow.
+# Bits a sample by photometric interpretation: gray (black is zero) and RGB. Palettes and "white is zero"
+# are read in more ways than one; alpha is blended by libtiff's RGBA reader (OpenCV), and dropped by Pillow.
 _USUAL_SAMPLES = {1: (8,), 2: (8, 8, 8)}
 _XMP = re.compile(rb"tiff:Orientation(?:=[\"']|>)([1-8])")
 
