@@ -66,6 +66,14 @@ def pixels(size: tuple[int, int] = SIZE) -> npt.NDArray[np.uint8]:
     return np.array(picture(size))
 
 
+def looks_right(array: npt.NDArray[np.uint8], tolerance: int = 40) -> bool:
+    """Return whether an array is the upright `picture`, within what JPEG and CMYK do to colours."""
+    if array.shape != pixels().shape:
+        return False
+    difference = np.abs(array.astype(int) - pixels())
+    return bool(difference.mean() < tolerance / 4 and np.median(difference) < tolerance)
+
+
 def encoded(image: Image.Image, kind: str, **options: object) -> bytes:
     """Return the image, encoded by Pillow in this format (``"PNG"``), with its options."""
     buffer = io.BytesIO()

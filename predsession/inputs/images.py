@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ import numpy.typing as npt
 
 from predsession.errors import ItemError
 from predsession.inputs.arrays import as_gray_or_rgb
-from predsession.inputs.formats import BadImage, BytesOctets, Header, Kind, Octets, read_header
+from predsession.inputs.formats import BadImage, Header, Kind, Octets, read_header
 from predsession.inputs.items import (
     ArrayContent,
     BytesContent,
@@ -34,6 +33,7 @@ from predsession.inputs.items import (
     UrlContent,
     with_bytes,
 )
+from predsession.inputs.opening import FileStream, octets_of
 from predsession.inputs.pixels import decode, encode_png, picture_pixels
 from predsession.prediction import Loader
 from predsession.wire.geometry import Size
@@ -118,14 +118,14 @@ def prepare(item: Item, limits: ImageLimits = DEFAULT_LIMITS) -> Encoded:
     with _faults_of(item):
         if not isinstance(item.content, FileContent | BytesContent):
             return _encoded_here(item, limits)
-        with _octets(item.content) as octets:
+        with octets_of(item.content) as octets:
             header, nbytes = _header(octets, limits), octets.size
         if not header.portable:
             return _encoded_here(item, limits)
         stream = (
             partial(io.BytesIO, item.content.data)
             if isinstance(item.content, BytesContent)
-            else _FileStream(item.content.path, nbytes)
+            else FileStream(item.content.path, nbytes)
         )
         return _within(
             Encoded(header.kind.suffix, header.kind.content_type, nbytes, header.upright, stream), limits
@@ -194,52 +194,6 @@ class _ItemLoader:
             return np.array(pixels if pixels.ndim == 3 else np.stack([pixels] * 3, axis=-1))
 
 
-@dataclass(frozen=True, slots=True)
-class _FileStream:
-    """Opens one file, as long as it has the length that was announced."""
-
-    path: str
-    nbytes: int
-
-    def __call__(self) -> BinaryIO:
-        """Return a stream at the file's first byte."""
-        stream = open(self.path, "rb")  # noqa: SIM115 - the caller closes it
-        # Another length would break the upload that announces this one, and all items in it.
-        if os.fstat(stream.fileno()).st_size != self.nbytes:
-            stream.close()
-            raise OSError(f"the file changed while it was being sent: {self.path!r}")
-        return stream
-
-
-@dataclass(frozen=True, slots=True)
-class _FileOctets:
-    """An open file, looked at without moving its position."""
-
-    descriptor: int
-    size: int
-
-    def at(self, offset: int, count: int) -> bytes:
-        """Return up to `count` bytes from `offset`."""
-        return os.pread(self.descriptor, count, offset) if offset < self.size and count > 0 else b""
-
-
-@contextmanager
-def _octets(content: FileContent | BytesContent) -> Iterator[Octets]:
-    """Open what is to be looked at, and close it."""
-    if isinstance(content, BytesContent):
-        yield BytesOctets(content.data)
-        return
-    # Without O_NONBLOCK a named pipe that took the place of the file would hang here.
-    descriptor = os.open(content.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise BadImage("not a regular file")
-        yield _FileOctets(descriptor, status.st_size)
-    finally:
-        os.close(descriptor)
-
-
 def _header(octets: Octets, limits: ImageLimits) -> Header:
     """Read the header, and refuse a picture that is too large."""
     header = read_header(octets)
@@ -284,7 +238,7 @@ def _pixels(item: Item, limits: ImageLimits) -> npt.NDArray[np.uint8]:
         _check_pixels(Size(*content.image.size), limits)
         return picture_pixels(content.image)
     if isinstance(content, FileContent | BytesContent):
-        with _octets(content) as octets:
+        with octets_of(content) as octets:
             header = _header(octets, limits)
         with (
             io.BytesIO(content.data)

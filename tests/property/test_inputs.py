@@ -120,7 +120,7 @@ class TestFrames:
         encoded = prepare(item)
         loader = image_loader(item)
         assert loader is not None
-        with Image.open(encoded.open()) as image:
+        with encoded.open() as stream, Image.open(stream) as image:
             served = ImageOps.exif_transpose(image).size
         assert encoded.size == Size(*size) == Size(*served) == reencode(item).size
         assert loader().shape == (size[1], size[0], 3)
@@ -138,7 +138,7 @@ class TestFrames:
     def test_arrays_lose_nothing(self, array: npt.NDArray[np.uint8]) -> None:
         """The pixels that arrive are the pixels that were handed in, without alpha."""
         encoded = prepare(open_source(array)[0])
-        with Image.open(encoded.open()) as image:
+        with encoded.open() as stream, Image.open(stream) as image:
             arrived = np.asarray(image)
         expected = array if array.ndim == 2 else array[..., 0] if array.shape[2] == 1 else array[..., :3]
         assert np.array_equal(arrived, expected)
