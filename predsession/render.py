@@ -29,7 +29,16 @@ Frame = tuple[int, int, int, int]
 
 _SMALLEST_LETTERS = 11  # below this the default font cannot be read
 _LATIN_END = 0x250  # where the letters of Pillow's own font end
-_WIDE_FONTS = ("NotoSansCJK-Regular.ttc", "DejaVuSans.ttf", "Arial Unicode.ttf", "msyh.ttc", "arial.ttf")
+_WIDE_FONTS = (  # by the names that Debian, macOS and Windows give them; those with more signs first
+    "NotoSansCJK-Regular.ttc",
+    "DroidSansFallbackFull.ttf",
+    "wqy-zenhei.ttc",
+    "Arial Unicode.ttf",
+    "PingFang.ttc",
+    "msyh.ttc",
+    "DejaVuSans.ttf",
+    "arial.ttf",
+)
 _NONE = np.zeros((0, 3))
 _ONE_COLOR: RGB = (255, 64, 64)
 _DARK, _LIGHT = (16, 16, 16), (255, 255, 255)
@@ -67,7 +76,7 @@ class Scale:
             Grows with the square root of the area.
         """
         side = math.sqrt(width * height)
-        line = max(1, round(side / 350)) if thickness is None else thickness
+        line = max(1, round(side / 300)) if thickness is None else thickness
         return cls(line, max(_SMALLEST_LETTERS, round(side / 48)))
 
 
@@ -146,7 +155,7 @@ def draw(
         pen.trail(tails[row], inks[row])
         pen.points(points[row], joints[row], inks[row])
     for row in reversed(order):  # the smallest object chooses the place of its label first
-        pen.label(texts[row], boxes[row], inks[row])
+        pen.label(texts[row], boxes[row], inks[row], lift=bool(points[row][:, 2].any()))
     return np.asarray(picture)
 
 
@@ -182,6 +191,7 @@ class _Pen:
         self._scale = scale
         self._right, self._bottom = picture.width - 1, picture.height - 1
         self._labels: list[Frame] = []
+        self._radius = scale.line * 1.5 + 1
 
     def box(self, box: npt.NDArray[np.floating], ink: RGB) -> None:
         """Draw a box; an edge outside the picture is drawn at its border."""
@@ -224,15 +234,15 @@ class _Pen:
 
     def _dot(self, place: tuple[float, float], ink: RGB) -> None:
         """Draw a point with a rim that sets it off from any ground."""
-        radius = self._scale.line * 1.5 + 1
+        radius = self._radius
         x, y = place
         self._draw.ellipse(
             (x - radius - 1, y - radius - 1, x + radius + 1, y + radius + 1), fill=_against(ink)
         )
         self._draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=ink)
 
-    def label(self, text: str, box: npt.NDArray[np.floating], ink: RGB) -> None:
-        """Write a text at its box: above it if there is room, in it, or below it."""
+    def label(self, text: str, box: npt.NDArray[np.floating], ink: RGB, *, lift: bool) -> None:
+        """Write a text at its box: above it if there is room, in it, or below it; clear of keypoints."""
         text = "".join(sign if sign.isprintable() else " " for sign in text).strip()
         if not text:
             return
@@ -241,7 +251,9 @@ class _Pen:
         text = _shortened(text, font, self._right + 1 - 2 * pad)
         width = math.ceil(font.getlength(text)) + 2 * pad
         ascent, descent = font.getmetrics()
-        frame = self._free(self._inside(box), width, ascent + descent + pad)
+        gap = math.ceil(self._radius) + 1 if lift else 0
+        left, top, right, bottom = self._inside(box)
+        frame = self._free((left, top - gap, right, bottom + gap), width, ascent + descent + pad)
         self._labels.append(frame)
         self._draw.rectangle(frame, fill=ink)
         self._draw.text((frame[0] + pad, frame[1] + pad // 2), text, font=font, fill=_against(ink))
@@ -250,7 +262,10 @@ class _Pen:
         """Return the first place for a label that is inside the picture and not taken."""
         left, top, right, bottom = box
         last_x, last_y = max(self._right + 1 - width, 0), max(self._bottom + 1 - height, 0)
-        wanted = [(x, y) for x in (left, right + 1 - width) for y in (top - height, top, bottom + 1)]
+        near = (top - height, top, bottom + 1, bottom + 1 - height)
+        # Where the corners are taken, as in a crowd, go on in steps of one label, down and then up.
+        steps = [top + side * step * height for side in (1, -1) for step in range(1, 8)]
+        wanted = [(x, y) for x in (left, right + 1 - width) for y in near] + [(left, y) for y in steps]
         places = [
             (x, y, x + width - 1, y + height - 1)
             for x, y in ((min(max(x, 0), last_x), y) for x, y in wanted)

@@ -241,12 +241,16 @@ def notebook_html(title: str, *, rows: Sequence[Sequence[str]], picture: str | N
         One ``div``; every text in it escaped.
     """
     image = f'<img src="{picture}" style="max-width:100%;height:auto" alt="">' if picture else ""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEADER)
+    head = "".join(f"<th>{_safe(cell)}</th>" for cell in _HEADER)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows[:_TABLE_ROWS]
+        "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>" for row in rows[:_TABLE_ROWS]
     )
     more = f"<p>and {len(rows) - _TABLE_ROWS} more</p>" if len(rows) > _TABLE_ROWS else ""
-    remark = f"<p><em>{html.escape(note)}</em></p>" if note else ""
+    remark = f"<p><em>{_safe(note)}</em></p>" if note else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-    return f"<div><p><strong>{html.escape(title)}</strong></p>{image}{table}{more}{remark}</div>"
+    return f"<div><p><strong>{_safe(title)}</strong></p>{image}{table}{more}{remark}</div>"
+
+
+def _safe(text: str) -> str:
+    """Escape a text; signs that are no text at all, as odd file names have them, become question marks."""
+    return html.escape(text.encode("utf-8", "replace").decode("utf-8"))

@@ -312,9 +312,14 @@ class Prediction(Shown):
     def __repr__(self) -> str:
         """Return name, size and what was found, in one line; nothing is decoded."""
         titles = self._titles()
-        found = ", ".join(f"{title} {count}" for title, count in titles.most_common(4))
+        found = ", ".join(f"{_plain(title)} {count}" for title, count in titles.most_common(4))
         more = ", ..." if len(titles) > 4 else ""
         return (
             f"<Prediction {self.index} {self.name!r}: {self.size.width} x {self.size.height}, "
             f"{len(self)} objects{': ' if found else ''}{found}{more}>"
         )
+
+
+def _plain(title: str) -> str:
+    """Return a class name for one line of text."""
+    return title[:40] if title.isprintable() else repr(title[:40])

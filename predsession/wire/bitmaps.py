@@ -209,20 +209,18 @@ def _byte_limit(head: bytes) -> int:
 def _object_pixels(image: Image.Image) -> npt.NDArray[np.bool_]:
     """Return what counts as the object in a zlib-packed PNG."""
     if image.mode == "P":
-        indexes: npt.NDArray[np.uint8] = np.asarray(image)
-        return _palette_table(image)[indexes]
+        return _opaque_entries(np.asarray(image), image.info.get("transparency"))
     return _lit_pixels(image.getchannel("A") if image.mode in {"LA", "RGBA", "PA"} else image)
 
 
-def _palette_table(image: Image.Image) -> npt.NDArray[np.bool_]:
-    """Return which of the palette's 256 entries are the object: those with some alpha, or all but 0."""
-    alpha = image.info.get("transparency")
-    table = np.ones(256, np.bool_)
-    if isinstance(alpha, bytes):
+def _opaque_entries(indexes: npt.NDArray[np.uint8], alpha: object) -> npt.NDArray[np.bool_]:
+    """Return where the palette's entry has some alpha, or, without alpha, is not the first."""
+    if isinstance(alpha, bytes):  # an alpha for each of the first entries
+        table = np.ones(256, np.bool_)
         table[: len(alpha)] = np.frombuffer(alpha[:256], np.uint8) != 0
-    else:
-        table[alpha if isinstance(alpha, int) else 0] = False
-    return table
+        return np.take(table, indexes)
+    clear: npt.NDArray[np.bool_] = indexes != (alpha if isinstance(alpha, int) else 0)
+    return clear
 
 
 def _lit_pixels(image: Image.Image) -> npt.NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -170,7 +171,8 @@ def fill_box(size: Size, box: Box) -> MaskCrop:
         If it has more than `MAX_MASK_PIXELS` pixels.
     """
     left, top, width, height = _frame(size, box)
-    return MaskCrop(left, top, np.ones((height, width), np.bool_))
+    # One True seen everywhere: a thousand boxes of a large picture take no memory.
+    return MaskCrop(left, top, np.broadcast_to(np.True_, (height, width)))
 
 
 def fill_rings(size: Size, rings: Sequence[Ring]) -> MaskCrop:
@@ -239,12 +241,25 @@ def fill_slanted(size: Size, corners: Sequence[Point]) -> MaskCrop:
     columns, rows = [x for x, _ in corners], [y for _, y in corners]
     left, top, width, height = _frame(size, (min(columns), min(rows), max(columns), max(rows)))
     x = np.arange(left, left + width) + 0.5
-    y = np.arange(top, top + height)[:, None] + 0.5
-    inside = np.ones((height, width), np.bool_)
-    for (ax, ay), (bx, by) in zip(corners, (*corners[1:], corners[0]), strict=True):
-        # The corners run clockwise on the screen, so the inside is where this product is not negative.
-        inside &= (bx - ax) * (y - ay) - (by - ay) * (x - ax) >= 0
-    return MaskCrop(left, top, inside)
+    first, last = _spans(corners, np.arange(top, top + height, dtype=np.float64) + 0.5)
+    return MaskCrop(left, top, (x >= first[:, None]) & (x <= last[:, None]))
+
+
+def _spans(
+    corners: Sequence[Point], rows: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return where each row enters and leaves a convex outline that runs clockwise on the screen."""
+    first, last = np.full(len(rows), -np.inf), np.full(len(rows), np.inf)
+    for (ax, ay), (bx, by) in pairwise((*corners, corners[0])):
+        if by == ay:  # inside is below an edge that runs right, above one that runs left
+            last[(bx - ax) * (rows - ay) < 0] = -np.inf
+            continue
+        crossing = ax + (bx - ax) * (rows - ay) / (by - ay)
+        if by > ay:  # the outline runs down on its right side
+            np.minimum(last, crossing, out=last)
+        else:
+            np.maximum(first, crossing, out=first)
+    return first, last
 
 
 def trace(size: Size, points: Ring) -> MaskCrop:
