@@ -1,3 +1,138 @@
-"""Run inputs through a deployed vision model and iterate its predictions."""
+"""Run inputs through a deployed vision model and iterate its predictions.
+
+>>> from predsession import PredictionSession
+>>> with PredictionSession("http://127.0.0.1:8000", "photos/") as session:  # doctest: +SKIP
+...     for prediction in session:
+...         print(prediction.name, prediction.boxes)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from predsession.errors import (
+        AuthError,
+        ConnectError,
+        InvalidRequestError,
+        ItemError,
+        JobCancelledError,
+        JobError,
+        JobExpiredError,
+        JobFailedError,
+        JobTimeoutError,
+        JournalError,
+        MissingExtraError,
+        MissingResultsError,
+        NotFoundError,
+        PredSessionError,
+        ProtocolError,
+        RateLimitError,
+        RefusedError,
+        RequestTimeoutError,
+        ResponseError,
+        ServerFaultError,
+        SessionClosedError,
+        SourceError,
+        StoreError,
+        TransportError,
+        UploadTooLargeError,
+    )
+    from predsession.jobs.counters import Report
+    from predsession.prediction import Prediction
+    from predsession.progress import SessionProgress, SessionStatus
+    from predsession.session import PredictionSession
+    from predsession.wire.geometry import MaskCrop, Size
+    from predsession.wire.meta import ClassInfo, ModelMeta
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AuthError",
+    "ClassInfo",
+    "ConnectError",
+    "InvalidRequestError",
+    "ItemError",
+    "JobCancelledError",
+    "JobError",
+    "JobExpiredError",
+    "JobFailedError",
+    "JobTimeoutError",
+    "JournalError",
+    "MaskCrop",
+    "MissingExtraError",
+    "MissingResultsError",
+    "ModelMeta",
+    "NotFoundError",
+    "PredSessionError",
+    "Prediction",
+    "PredictionSession",
+    "ProtocolError",
+    "RateLimitError",
+    "RefusedError",
+    "Report",
+    "RequestTimeoutError",
+    "ResponseError",
+    "ServerFaultError",
+    "SessionClosedError",
+    "SessionProgress",
+    "SessionStatus",
+    "Size",
+    "SourceError",
+    "StoreError",
+    "TransportError",
+    "UploadTooLargeError",
+]
+
+_HOMES = {
+    "AuthError": "predsession.errors",
+    "ClassInfo": "predsession.wire.meta",
+    "ConnectError": "predsession.errors",
+    "InvalidRequestError": "predsession.errors",
+    "ItemError": "predsession.errors",
+    "JobCancelledError": "predsession.errors",
+    "JobError": "predsession.errors",
+    "JobExpiredError": "predsession.errors",
+    "JobFailedError": "predsession.errors",
+    "JobTimeoutError": "predsession.errors",
+    "JournalError": "predsession.errors",
+    "MaskCrop": "predsession.wire.geometry",
+    "MissingExtraError": "predsession.errors",
+    "MissingResultsError": "predsession.errors",
+    "ModelMeta": "predsession.wire.meta",
+    "NotFoundError": "predsession.errors",
+    "PredSessionError": "predsession.errors",
+    "Prediction": "predsession.prediction",
+    "PredictionSession": "predsession.session",
+    "ProtocolError": "predsession.errors",
+    "RateLimitError": "predsession.errors",
+    "RefusedError": "predsession.errors",
+    "Report": "predsession.jobs.counters",
+    "RequestTimeoutError": "predsession.errors",
+    "ResponseError": "predsession.errors",
+    "ServerFaultError": "predsession.errors",
+    "SessionClosedError": "predsession.errors",
+    "SessionProgress": "predsession.progress",
+    "SessionStatus": "predsession.progress",
+    "Size": "predsession.wire.geometry",
+    "SourceError": "predsession.errors",
+    "StoreError": "predsession.errors",
+    "TransportError": "predsession.errors",
+    "UploadTooLargeError": "predsession.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used, so that importing the package is quick."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'predsession' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, those not yet imported included."""
+    return sorted({*globals(), *__all__})

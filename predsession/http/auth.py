@@ -36,7 +36,10 @@ def show_url(url: str) -> str:
     str
         Without user info, query and fragment; the part after ``/net/`` is ``***``.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(an unreadable URL)"
     netloc = parts.netloc.rpartition("@")[2]
     path = _SESSION_IN_PATH.sub(r"\1***", parts.path)
     query = "?***" if parts.query else ""
@@ -74,9 +77,9 @@ def check_endpoint(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        shown = show_url(url) if "://" in url else url
+        shown = show_url(url) if "://" in url else repr(url)
         raise ConnectError(
-            f"{shown!r} is not a server's URL; pass one such as 'http://127.0.0.1:8000'", permanent=True
+            f"{shown} is not a server's URL; pass one such as 'http://127.0.0.1:8000'", permanent=True
         )
     return url.rstrip("/")
 

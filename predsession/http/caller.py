@@ -84,7 +84,8 @@ class Caller:
                 return outcome
             delay = self._delay(call, outcome, attempt, self.clock.now() - began)
             if delay is None or self.clock.wait(self.cancel, delay):
-                raise _as_error(outcome)
+                error = _as_error(outcome)
+                raise error
 
     def _try(
         self, call: Call, parts: Sequence[Part], on_bytes: Callable[[int], None] | None

@@ -223,7 +223,7 @@ def _encode(
     """Return the body and its content type: JSON, or multipart with the state before the files."""
     if not parts:
         return json.dumps({"state": call.state, "context": {}}).encode(), "application/json"
-    fields = [("state", json.dumps(call.state))]
+    fields: list[tuple[str, str | tuple[str, PartReader, str]]] = [("state", json.dumps(call.state))]
     fields += [
         ("files", (part.filename, reader, part.content_type))
         for part, reader in zip(parts, readers, strict=True)

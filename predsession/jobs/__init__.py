@@ -1,0 +1,1 @@
+"""From a source to an ordered stream of results: jobs, their pace, their end."""

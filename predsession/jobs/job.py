@@ -1,0 +1,206 @@
+"""One job: from its uuid to its results, in order and counted.
+
+Invariants: results come in the order of the images that were sent, and nothing else ties the two together
+(docs/protocol.md, "Matching"). So on a stock server, where a pop whose answer is lost takes results with
+it, everything after a lost answer is held back until the count at the end shows whether it was complete;
+if it was not, the images it might belong to are sent again. With ``ack`` a lost answer is asked for again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from predsession import errors
+from predsession.clock import Clock
+from predsession.http.caller import Caller
+from predsession.jobs.pace import PollPace
+from predsession.wire import calls
+from predsession.wire.httpreply import Reply, is_unknown_job
+from predsession.wire.jsontypes import JSONObject
+from predsession.wire.replies import JobState, ServerInfo, parse_job
+from predsession.wire.stages import Stage
+
+LONG_POLL = 5.0
+"""Seconds a server with ``wait`` may hold an answer; well below the read timeout."""
+POP_LIMIT = 64
+"""Results asked for at once, where the server has ``ack``."""
+LOST_IN_A_ROW = 5
+"""Pops of a stock server that may fail one after the other."""
+
+
+@dataclass(slots=True)
+class JobReader:
+    """Reads one job to its end.
+
+    Parameters
+    ----------
+    caller : Caller
+        Sends the calls.
+    clock : Clock
+        Time.
+    cancel : threading.Event
+        Once set, reading ends.
+    info : ServerInfo
+        What the server can do.
+    uuid : str
+        The job.
+    expected : int
+        Results that must come.
+    idle_timeout : float
+        Seconds without any change after which the job is given up.
+    watch : callable
+        Called with every answer.
+    """
+
+    caller: Caller
+    clock: Clock
+    cancel: threading.Event
+    info: ServerInfo
+    uuid: str
+    expected: int
+    idle_timeout: float
+    watch: Callable[[JobState], None]
+    state: JobState | None = None
+    """The last answer."""
+    expired: bool = False
+    """Whether the server no longer knows the job."""
+    _received: int = 0
+    _changed_at: float = 0.0
+    _seen: tuple[str, int | None, int] = ("", None, 0)
+
+    def results(self) -> Iterator[Sequence[JSONObject]]:
+        """Yield results as they come, each once and in order, until the job is over.
+
+        Yields
+        ------
+        sequence of mapping
+            One or more result items.
+
+        Raises
+        ------
+        ProtocolError
+            If more come than images were sent.
+        JobTimeoutError
+            If nothing changes for too long.
+        """
+        self._changed_at = self.clock.now()
+        read = self._read_acked if "ack" in self.info.features else self._read_stock
+        for group in read():
+            self._received += len(group)
+            if self._received > self.expected:
+                raise errors.ProtocolError(
+                    f"job {self.uuid} answered {self._received} results for {self.expected} images"
+                )
+            yield group
+
+    def _read_acked(self) -> Iterator[Sequence[JSONObject]]:
+        """Read by number: asking again from the last one gives the same answer."""
+        wait = LONG_POLL if "wait" in self.info.features else None
+        pace = PollPace()
+        while not self.cancel.is_set():
+            call = calls.pop_acked(self.uuid, ack=self._received, wait=wait, limit=POP_LIMIT)
+            reply = self.caller.call(call)
+            if self._is_gone(reply):
+                return
+            state = self._note(parse_job(reply))
+            self._check_numbers(state)
+            if state.results:
+                yield state.results
+            if state.finished and (not state.results or self._received >= self.expected):
+                return
+            if wait is None:
+                self._rest(pace, bool(state.results))
+
+    def _check_numbers(self, state: JobState) -> None:
+        """Make sure that the results go on from the last one."""
+        for offset, item in enumerate(state.results, start=self._received + 1):
+            if item.get("number") != offset:
+                raise errors.ProtocolError(
+                    f"job {self.uuid} answered result {item.get('number')!r} where {offset} follows"
+                )
+
+    def _read_stock(self) -> Iterator[Sequence[JSONObject]]:
+        """Read by popping; after a lost answer hold back until the count is known."""
+        pace, lost, held = PollPace(), 0, list[JSONObject]()
+        doubtful = False
+        while not self.cancel.is_set():
+            reply = self._pop_stock(lost)
+            if reply is None:
+                doubtful, lost = True, lost + 1
+                self._rest(pace, False)
+                continue
+            lost = 0
+            if self._is_gone(reply):
+                return
+            state = self._note(parse_job(reply))
+            if doubtful:
+                held.extend(state.results)
+            elif state.results:
+                yield state.results
+            if state.finished or (state.stage is Stage.ERROR and state.exception is not None):
+                break
+            self._rest(pace, bool(state.results))
+        if held and self._is_complete(len(held)):
+            yield held
+
+    def _pop_stock(self, lost: int) -> Reply | None:
+        """Pop once; None if the answer may have been lost together with results."""
+        try:
+            return self.caller.call(calls.pop(self.uuid))
+        except errors.ConnectError:
+            raise
+        except errors.ServerFaultError as error:
+            if error.status == 500 and self._seems_forgotten():
+                self.expired = True
+                return Reply(500, {}, b"no such uuid")
+            if lost + 1 >= LOST_IN_A_ROW:
+                raise
+        except (errors.TransportError, errors.RateLimitError):
+            if lost + 1 >= LOST_IN_A_ROW:
+                raise
+        return None
+
+    def _seems_forgotten(self) -> bool:
+        """Whether a bare 500 means an unknown job: a stock server in development mode does not say."""
+        try:
+            return is_unknown_job(self.caller.call(calls.status(self.uuid)))
+        except errors.ServerFaultError as error:
+            if error.status != 500:
+                return False
+            self.caller.call(calls.session_info())
+            return True
+
+    def _is_complete(self, held: int) -> bool:
+        """Whether nothing was lost, by the numbers of the last answer."""
+        assert self.state is not None
+        if self.state.stage is Stage.FINISHED:
+            return self._received + held == self.expected
+        return self._received + held == self.state.current
+
+    def _is_gone(self, reply: Reply) -> bool:
+        """Note whether the server knows the job no longer."""
+        self.expired = self.expired or is_unknown_job(reply)
+        return self.expired
+
+    def _note(self, state: JobState) -> JobState:
+        """Keep the state; raise if nothing has changed for too long."""
+        now = self.clock.now()
+        seen = (state.stage_text, state.current, self._received + len(state.results))
+        if seen != self._seen:
+            self._seen, self._changed_at = seen, now
+        elif now - self._changed_at > self.idle_timeout:
+            raise errors.JobTimeoutError(
+                f"job {self.uuid} has stood at {state.stage_text!r} for {now - self._changed_at:.0f} s "
+                f"without a result; pass a larger idle_timeout if the model may take that long",
+                uuid=self.uuid,
+                stage=state.stage_text,
+            )
+        self.state = state
+        self.watch(state)
+        return state
+
+    def _rest(self, pace: PollPace, got_some: bool) -> None:
+        """Wait before the next poll."""
+        self.clock.wait(self.cancel, pace.after_results() if got_some else pace.after_nothing())

@@ -1,0 +1,80 @@
+"""The sender's work: uploads of the source's items, submitted while there is room in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from predsession.inputs.items import Item
+from predsession.jobs.batch import Ready, Slot
+from predsession.jobs.flight import Flight
+from predsession.jobs.pace import MOST_BYTES, MOST_IMAGES, UploadSize
+from predsession.jobs.submit import Submitter
+
+MOST_SLOTS = 2 * MOST_IMAGES
+"""Slots in a batch, those with an item error included: a folder of broken files must move on, too."""
+
+
+@dataclass(slots=True)
+class Upload:
+    """Items that are sent together.
+
+    Parameters
+    ----------
+    slots : list of Slot
+        All of them, in order.
+    ready : list of Ready
+        Those that can be sent.
+    nbytes : int
+        Bytes of the latter.
+    """
+
+    slots: list[Slot] = field(default_factory=list)
+    ready: list[Ready] = field(default_factory=list)
+    nbytes: int = 0
+
+    def add(self, slot: Slot, ready: Ready | None) -> None:
+        """Add a slot, and what is to be sent for it."""
+        self.slots.append(slot)
+        if ready is not None:
+            self.ready.append(ready)
+            self.nbytes += ready.encoded.nbytes
+
+    def full(self, wanted: int) -> bool:
+        """Whether nothing more should be added."""
+        enough = len(self.ready) >= wanted or len(self.slots) >= MOST_SLOTS
+        return enough or self.nbytes >= MOST_BYTES
+
+
+def send_all(items: Iterable[Item], submitter: Submitter, *, flight: Flight, size: UploadSize) -> None:
+    """Send every item of the source, as the flight has room; ends the flight.
+
+    Parameters
+    ----------
+    items : iterable of Item
+        In order; taken lazily.
+    submitter : Submitter
+        Prepares and sends.
+    flight : Flight
+        Where the batches go.
+    size : UploadSize
+        How many images the next upload should hold.
+    """
+    for upload in _uploads(items, submitter, size):
+        if not flight.take_room(len(upload.ready)):
+            return
+        flight.put(submitter.send(upload.slots, upload.ready))
+    flight.end()
+
+
+def _uploads(items: Iterable[Item], submitter: Submitter, size: UploadSize) -> Iterator[Upload]:
+    """Group the items by count and bytes."""
+    upload, wanted = Upload(), size.next()
+    for item in items:
+        slot = Slot(item)
+        upload.add(slot, submitter.prepare(slot))
+        if upload.full(wanted):
+            yield upload
+            upload, wanted = Upload(), size.next()
+    if upload.slots:
+        yield upload

@@ -1,0 +1,109 @@
+"""Start an embedded server as a process of its own, wait until it is ready, end it.
+
+The server follows our end of its standard input: when this process is gone, however it went, the pipe
+closes, and the server ends itself. Nothing of ``server/`` is imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import IO
+
+from predsession.errors import ConnectError, MissingExtraError
+
+NEEDED = ("onnxruntime", "python_multipart", "starlette", "uvicorn")
+"""Modules of the extra ``server``."""
+READY_TIMEOUT = 60.0
+END_TIMEOUT = 10.0
+
+
+class EmbeddedServer:
+    """A running embedded server.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        More of ``predsession serve``'s arguments, such as ``["--model", "segment"]``.
+
+    Raises
+    ------
+    MissingExtraError
+        If the extra ``server`` is not installed.
+    ConnectError
+        If it does not become ready.
+    """
+
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        if any(importlib.util.find_spec(name) is None for name in NEEDED):
+            raise MissingExtraError("server", "Running without a url (and without PREDSESSION_URL)")
+        command = [sys.executable, "-m", "predsession", "serve", "--port", "0", "--ephemeral"]
+        # The errors go to a file, not a pipe: nobody would empty a pipe while the server runs.
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
+        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter, a list, no shell
+            [*command, "--announce", "--follow-stdin", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        try:
+            self.url = self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        return self._process.pid
+
+    def stop(self) -> None:
+        """End the server and wait for it. Idempotent."""
+        process = self._process
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+        if not self._ended():
+            process.terminate()
+        if not self._ended():
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        self._errors.close()
+
+    def _ended(self) -> bool:
+        """Wait a while for the process to end; whether it has."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_TIMEOUT)
+        return self._process.returncode is not None
+
+    def _wait_until_ready(self) -> str:
+        """Read the line that announces the address."""
+        lines: queue.Queue[bytes] = queue.Queue()
+        stdout = self._process.stdout
+        assert stdout is not None
+        threading.Thread(target=lambda: lines.put(stdout.readline()), daemon=True).start()
+        try:
+            line = lines.get(timeout=READY_TIMEOUT)
+        except queue.Empty:
+            line = b""
+        try:
+            return str(json.loads(line)["url"])
+        except (ValueError, KeyError, TypeError):
+            raise ConnectError(f"the embedded server did not start: {self._last_words()}") from None
+
+    def _last_words(self) -> str:
+        """Return the last line that the server wrote to its standard error."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"

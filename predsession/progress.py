@@ -1,0 +1,176 @@
+"""Progress: what there is to show, and its tqdm adapter. The only room that knows tqdm."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+PIPE_INTERVAL = 5.0
+"""Seconds between two lines where the bar goes into a file or a pipe."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionProgress:
+    """How far a session is; all its jobs together.
+
+    Parameters
+    ----------
+    done : int
+        Items whose outcome has arrived.
+    total : int or None
+        Items in all, where that is known.
+    stage : str
+        Of the current job, in the server's words.
+    taken : int
+        Items whose outcome the caller has taken.
+    bytes_sent, bytes_total : int
+        Of the uploads begun so far.
+    """
+
+    done: int
+    total: int | None
+    stage: str
+    taken: int
+    bytes_sent: int
+    bytes_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStatus:
+    """Where a session stands.
+
+    Parameters
+    ----------
+    progress : SessionProgress
+        How far it is.
+    uuid : str or None
+        The current job's.
+    jobs : tuple of str
+        The live jobs.
+    item_errors : int
+        So far.
+    is_done : bool
+        Whether every outcome has arrived.
+    closed : bool
+        Whether the session was closed.
+    """
+
+    progress: SessionProgress
+    uuid: str | None
+    jobs: tuple[str, ...]
+    item_errors: int
+    is_done: bool
+    closed: bool
+
+
+class Progress(Protocol):
+    """Shows how far a session is. Called on the caller's thread only."""
+
+    def update(self, progress: SessionProgress) -> None:
+        """Show the present state."""
+
+    def close(self) -> None:
+        """Show no more; may be called twice."""
+
+
+class NoProgress:
+    """Shows nothing."""
+
+    def update(self, progress: SessionProgress) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Bar(Protocol):
+    """The part of a tqdm bar that is used here."""
+
+    n: float
+    total: float | None
+    unit: str
+    unit_scale: bool | int | float
+
+    def refresh(self) -> object:
+        """Draw."""
+
+    def reset(self, total: float | None = None) -> None:
+        """Start again at 0."""
+
+    def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None:
+        """Set the text before the bar."""
+
+    def update(self, n: float | None = 1) -> object:
+        """Go on by n."""
+
+    def close(self) -> object:
+        """Leave the bar as it is, with its line ended."""
+
+
+class TqdmProgress:
+    """One bar: bytes until the first prediction is there, items from then on.
+
+    Parameters
+    ----------
+    tqdm : callable or bar, optional
+        What makes the bar, `tqdm.auto.tqdm` by default. A bar that is handed in instead counts items only,
+        and is left open for whoever opened it.
+    desc : str
+        The text before the bar.
+    """
+
+    def __init__(self, tqdm: Callable[..., Bar] | Bar | None = None, desc: str = "") -> None:
+        # A class has all of a bar's methods, too; only an instance has a count.
+        self._given = cast("Bar", tqdm) if hasattr(tqdm, "n") and not isinstance(tqdm, type) else None
+        self._make = None if self._given is not None else cast("Callable[..., Bar] | None", tqdm)
+        self._desc = desc
+        self._counting_items = self._given is not None
+        self.bar = self._given
+
+    def update(self, progress: SessionProgress) -> None:
+        """Show the present state."""
+        if self.bar is None:
+            self.bar = self._new_bar()
+        if progress.taken and not self._counting_items:
+            self._count_items(self.bar, progress.total)
+        if self._counting_items:
+            self._show(self.bar, progress.taken, progress.total)
+        else:
+            self._show(self.bar, progress.bytes_sent, progress.bytes_total or None)
+
+    def close(self) -> None:
+        """Close the bar, if it is ours."""
+        if self.bar is not None and self._given is None:
+            self.bar.close()
+
+    def _new_bar(self) -> Bar:
+        """Make a bar that counts bytes."""
+        make = self._make
+        if make is None:
+            from tqdm.auto import tqdm
+
+            make = cast("Callable[..., Bar]", tqdm)
+        interval = 0.1 if sys.stderr.isatty() else PIPE_INTERVAL
+        return make(
+            total=None,
+            unit="B",
+            unit_scale=True,
+            desc=f"{self._desc} (upload)".strip(),
+            mininterval=interval,
+        )
+
+    def _count_items(self, bar: Bar, total: int | None) -> None:
+        """Let the bar count items from here on."""
+        self._counting_items = True
+        bar.unit, bar.unit_scale = "img", False
+        bar.reset(total=total)
+        bar.set_description(self._desc, refresh=False)
+
+    def _show(self, bar: Bar, count: int, total: int | None) -> None:
+        """Move the bar to the count, redrawing no more often than it wants to."""
+        if total is not None and bar.total != total:
+            bar.total = total
+        if count != bar.n:
+            bar.update(count - bar.n)

@@ -1,0 +1,224 @@
+"""A server that makes faults: it stands before a real one and spoils chosen answers, on a real socket."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+Kind = Literal["status", "drop_before", "drop_after", "reset", "truncate", "stall", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that goes wrong.
+
+    Parameters
+    ----------
+    kind : str
+        ``status`` answers `status` without asking the real server; ``answer`` does so with status 200.
+        ``drop_before`` closes the connection before, ``drop_after`` after the real server has acted.
+        ``reset`` resets the connection once `after_bytes` of the body have been read. ``truncate`` sends
+        half of the real answer. ``stall`` holds the real answer back for `seconds`.
+    endpoint : str
+        The last part of the URL; any for "".
+    nth : int
+        Which call to the endpoint is the first to be spoilt, counted from 1.
+    times : int
+        How many calls in a row are spoilt.
+    status : int
+        For ``status``.
+    body : bytes
+        For ``status`` and ``answer``.
+    headers : mapping
+        For ``status`` and ``answer``.
+    after_bytes : int
+        For ``reset``.
+    seconds : float
+        For ``stall``.
+    """
+
+    kind: Kind
+    endpoint: str = ""
+    nth: int = 1
+    times: int = 1
+    status: int = 503
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    after_bytes: int = 0
+    seconds: float = 0.0
+
+    def strikes(self, endpoint: str, count: int) -> bool:
+        """Whether the count-th call to the endpoint is spoilt."""
+        return self.endpoint in ("", endpoint) and self.nth <= count < self.nth + self.times
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A call that arrived.
+
+    Parameters
+    ----------
+    endpoint : str
+        The last part of the URL.
+    headers : mapping
+        As they came, names in lower case.
+    body : bytes
+        As far as it was read.
+    fault : Fault or None
+        What was made of it.
+    """
+
+    endpoint: str
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+    fault: Fault | None
+
+
+class FaultyServer:
+    """Passes calls on to a real server, and spoils those that its faults name.
+
+    Parameters
+    ----------
+    target : str
+        The real server's URL.
+    faults : sequence of Fault
+        What goes wrong; for each call the first that strikes.
+
+    Examples
+    --------
+    >>> with FaultyServer(url, [Fault("drop_after", "pop_inference_results")]) as faulty:  # doctest: +SKIP
+    ...     predictions = list(PredictionSession(faulty.url, "photos/"))
+    """
+
+    def __init__(self, target: str, faults: Sequence[Fault] = ()) -> None:
+        self._target = urlsplit(target)
+        self._faults = tuple(faults)
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self.seen: list[Seen] = []
+        """Every call so far, in the order in which it was read."""
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            """Serves one connection."""
+
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                outer._serve(self)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """The base URL to give to a client."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}{self._target.path.rstrip('/')}"
+
+    def calls(self, endpoint: str) -> list[Seen]:
+        """Return the calls to one endpoint."""
+        return [call for call in self.seen if call.endpoint == endpoint]
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
+        """Read a call, and answer it or spoil it."""
+        endpoint = handler.path.rpartition("/")[2]
+        with self._lock:
+            self._counts[endpoint] += 1
+            count = self._counts[endpoint]
+        fault = next((fault for fault in self._faults if fault.strikes(endpoint, count)), None)
+        length = int(handler.headers.get("Content-Length", 0))
+        resets = fault is not None and fault.kind == "reset"
+        body = handler.rfile.read(min(length, fault.after_bytes) if fault and resets else length)
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        with self._lock:
+            self.seen.append(Seen(endpoint, headers, body, fault))
+        with contextlib.suppress(OSError):
+            self._act(handler, body, fault)
+
+    def _act(self, handler: BaseHTTPRequestHandler, body: bytes, fault: Fault | None) -> None:
+        """Do what the fault says."""
+        kind = fault.kind if fault else None
+        if fault and kind in ("status", "answer"):
+            _answer(handler, fault.status if kind == "status" else 200, fault.headers, fault.body)
+        elif kind in ("reset", "drop_before"):
+            _hang_up(handler, reset=kind == "reset")
+        else:
+            status, headers, answer = self._forward(handler, body)
+            if kind == "drop_after":
+                _hang_up(handler, reset=False)
+                return
+            if fault and kind == "stall":
+                time.sleep(fault.seconds)
+            if kind == "truncate":
+                handler.close_connection = True
+            _answer(handler, status, headers, answer, cut=kind == "truncate")
+
+    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """Ask the real server."""
+        connection = http.client.HTTPConnection(self._target.hostname or "", self._target.port, timeout=120)
+        try:
+            headers = {name: value for name, value in handler.headers.items() if name.lower() != "host"}
+            connection.request("POST", handler.path, body, headers)
+            reply = connection.getresponse()
+            kept = {name: value for name, value in reply.getheaders() if name.lower() == "content-type"}
+            return reply.status, kept, reply.read()
+        finally:
+            connection.close()
+
+
+def _answer(
+    handler: BaseHTTPRequestHandler,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    cut: bool = False,
+) -> None:
+    """Send an answer, or half of it under the whole's length."""
+    handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name, value)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body[: len(body) // 2] if cut else body)
+
+
+def _hang_up(handler: BaseHTTPRequestHandler, *, reset: bool) -> None:
+    """Close the connection without an answer."""
+    handler.close_connection = True
+    if reset:
+        # A zero linger time makes the close a reset (RST), which the client sees as such.
+        handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        handler.connection.close()
+    else:
+        handler.connection.shutdown(socket.SHUT_RDWR)

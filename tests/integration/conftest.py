@@ -1,0 +1,94 @@
+"""Embedded servers, one of each kind for all tests; each test checks that it left nothing behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+from predsession.http.caller import Caller
+from predsession.http.transport import HttpTransport
+from predsession.launch import EmbeddedServer
+from predsession.server.models.pixels import number_picture
+from predsession.wire.calls import Call
+from predsession.wire.httpreply import parse_json
+
+
+def _running(*arguments: str) -> Iterator[str]:
+    """Run an embedded server; yield its URL."""
+    server = EmbeddedServer(arguments)
+    try:
+        yield server.url
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def detector() -> Iterator[str]:
+    """The bundled detector."""
+    yield from _running("--model", "detect")
+
+
+@pytest.fixture(scope="session")
+def ours() -> Iterator[str]:
+    """A model that reads a number from the pixels, with the extension."""
+    yield from _running("--model", "pixels")
+
+
+@pytest.fixture(scope="session")
+def stock() -> Iterator[str]:
+    """The same model, with a stock server's protocol and limits."""
+    yield from _running("--model", "pixels", "--stock")
+
+
+@pytest.fixture(params=["ours", "stock"])
+def either(request: pytest.FixtureRequest) -> str:
+    """Both kinds of server, one after the other."""
+    url: str = request.getfixturevalue(request.param)
+    return url
+
+
+@pytest.fixture
+def ask() -> Iterator[Callable[[str, Call], object]]:
+    """Ask a server something, beside the session under test."""
+    transports: list[HttpTransport] = []
+
+    def call(url: str, question: Call) -> object:
+        transports.append(HttpTransport(url))
+        return parse_json(Caller(transports[-1]).call(question))
+
+    yield call
+    for transport in transports:
+        transport.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left() -> Iterator[None]:
+    """A test that leaves a thread of a session running has left more."""
+    yield
+    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("predsession-")]
+    assert not left
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> Callable[..., list[Path]]:
+    """Write pictures of the numbers from 0 on, each into a file of its own."""
+
+    def write(count: int, folder: str = "photos", suffix: str = ".jpg") -> list[Path]:
+        paths = [tmp_path / folder / f"im_{number}{suffix}" for number in range(count)]
+        paths[0].parent.mkdir(parents=True, exist_ok=True)
+        for number, path in enumerate(paths):
+            Image.fromarray(number_picture(number)).save(path, quality=90)
+        return paths
+
+    return write
+
+
+def picture_of(number: int) -> npt.NDArray[np.uint8]:
+    """Return a picture of a number as an array."""
+    return number_picture(number)
