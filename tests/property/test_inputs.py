@@ -203,6 +203,29 @@ class TestDamage:
         data = makers.jpeg_with(b"Exif\x00\x00" + payload, data=noise("JPEG"))
         assert set(prepared(data).size) == {32, 24}
 
+    @settings(UNTIMED, max_examples=300)
+    @given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=3), st.integers(0, 200))
+    def test_damaged_exif_gives_one_frame(self, changes: list[tuple[int, int]], length: int) -> None:
+        """However EXIF data are damaged, a server that turns by them sees the frame that was announced."""
+        metadata = makers.exif(6)
+        metadata[0x010F], metadata[0x011A], metadata[0x0131] = "maker of the camera", 72.0, "software"
+        damaged = bytearray(metadata.tobytes().removeprefix(b"Exif\x00\x00"))
+        for place, value in changes:
+            damaged[place % len(damaged)] = value
+        data = makers.jpeg_with(b"Exif\x00\x00" + bytes(damaged[: length + 40]), data=noise("JPEG"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            encoded = prepared(data)
+            with encoded.open() as stream, Image.open(stream) as image:
+                try:
+                    orientation = image.getexif().get(0x0112, 1)
+                except (
+                    Exception
+                ):  # this Pillow gives up on such data: so does a server with it, which refuses
+                    return
+                turned = orientation in {5, 6, 7, 8}
+                assert encoded.size == Size(*(image.size[::-1] if turned else image.size))
+
     def _survives(self, data: bytes) -> None:
         """Prepare and re-encode: each either works or raises an ItemError."""
         item = open_source(data)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from pathlib import Path
 
 import makers
@@ -79,6 +80,24 @@ class TestUpright:
         ):
             item = item_of(makers.jpeg_with(b"Exif\x00\x00" + payload))
             assert prepare(item).size == reencode(item).size == WIDE
+
+    @pytest.mark.parametrize("damage", ["repeated tag", "value beyond the end", "cut off", "wrong type"])
+    def test_orientation_in_damaged_exif(self, damage: str) -> None:
+        """Where EXIF data state an orientation and are damaged, readers differ: it is sent upright."""
+        orientation = b"\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"
+        count, entries = {
+            "repeated tag": (2, orientation * 2),
+            "value beyond the end": (2, orientation + b"\x31\x01\x02\x00\x63\x00\x00\x00\x00\x09\x00\x00"),
+            "cut off": (3, orientation),
+            "wrong type": (1, orientation.replace(b"\x03", b"\x04")),
+        }[damage]
+        payload = b"II*\x00\x08\x00\x00\x00" + count.to_bytes(2, "little") + entries
+        stored = makers.encoded(makers.picture().transpose(Image.Transpose.ROTATE_90), "JPEG", quality=95)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow has something to say of such data
+            encoded = prepare(item_of(makers.jpeg_with(b"Exif\x00\x00" + payload, data=stored)))
+            assert (encoded.suffix, encoded.size) == (".png", WIDE)
+            assert makers.looks_right(seen(encoded))
 
     def test_orientation_in_xmp_only(self) -> None:
         """Where only XMP states the orientation, servers differ: the picture is sent upright."""

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from predsession.inputs.formats.header import BadImage, Header, Kind, Octets
-from predsession.inputs.formats.tiff import exif_orientation, xmp_orientation
+from predsession.inputs.formats.tiff import Orientation, exif_orientation, xmp_orientation
 from predsession.wire.geometry import Size
 
 _SOI, _EOI, _SOS, _APP1 = 0xD8, 0xD9, 0xDA, 0xE1
@@ -28,7 +28,7 @@ class _Found:
     """What the segments before the picture said."""
 
     size: Size | None = None
-    exif: int | None = None
+    exif: Orientation | None = None
     xmp: int | None = None
 
 
@@ -43,7 +43,8 @@ def read_jpeg(octets: Octets) -> Header:
     Returns
     -------
     Header
-        Not portable where only XMP gives the orientation: OpenCV does not look there, Pillow does.
+        Not portable where only XMP gives the orientation (OpenCV does not look there, Pillow does), or EXIF
+        data that are damaged elsewhere, which some readers give up on.
 
     Raises
     ------
@@ -58,8 +59,8 @@ def read_jpeg(octets: Octets) -> Header:
     at_once = octets.size - 2 >= scan and octets.at(octets.size - 2, 2) == b"\xff\xd9"
     if not at_once and not _has_end(octets, scan):
         raise BadImage("truncated JPEG: the end-of-image marker is missing")
-    orientation = found.exif or found.xmp or 1
-    portable = found.exif is not None or orientation == 1
+    orientation = found.exif.value if found.exif else found.xmp or 1
+    portable = orientation == 1 or (found.exif is not None and found.exif.certain)
     return Header(Kind.JPEG, found.size, orientation=orientation, portable=portable)
 
 

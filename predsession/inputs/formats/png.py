@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 
 from predsession.inputs.formats.header import BadImage, Header, Kind, Octets
-from predsession.inputs.formats.tiff import exif_orientation, xmp_orientation
+from predsession.inputs.formats.tiff import Orientation, exif_orientation, xmp_orientation
 from predsession.wire.geometry import Size
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -26,7 +26,7 @@ class _Found:
     size: Size | None = None
     depth: int = 8
     has_pixels: bool = False
-    exif: int | None = None
+    exif: Orientation | None = None
     elsewhere: int | None = None  # orientation in XMP or in a raw profile
 
 
@@ -41,7 +41,7 @@ def read_png(octets: Octets) -> Header:
     Returns
     -------
     Header
-        Not portable with 16 bits a sample, or where the orientation is not in eXIf: OpenCV looks
+        Not portable with 16 bits a sample, or where the orientation is not in eXIf, whole: OpenCV looks
         nowhere else.
 
     Raises
@@ -55,8 +55,9 @@ def read_png(octets: Octets) -> Header:
     _walk(octets, found)
     if found.size is None or not found.has_pixels:
         raise BadImage("damaged PNG: it has no picture")
-    orientation = found.exif or found.elsewhere or 1
-    portable = found.depth <= 8 and (found.exif is not None or orientation == 1)
+    orientation = found.exif.value if found.exif else found.elsewhere or 1
+    certain = orientation == 1 or (found.exif is not None and found.exif.certain)
+    portable = found.depth <= 8 and certain
     return Header(Kind.PNG, found.size, orientation=orientation, portable=portable)
 
 
@@ -104,7 +105,8 @@ def _note_text(name: bytes, payload: bytes, found: _Found) -> None:
         profile = bytes.fromhex(digits.decode("ascii"))
     except ValueError:
         return
-    found.elsewhere = exif_orientation(profile.removeprefix(b"Exif\x00\x00")) or found.elsewhere
+    stated = exif_orientation(profile.removeprefix(b"Exif\x00\x00"))
+    found.elsewhere = stated.value if stated else found.elsewhere
 
 
 def _inflated(data: bytes) -> bytes:

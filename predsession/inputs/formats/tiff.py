@@ -9,13 +9,34 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from predsession.inputs.formats.header import BadImage, BytesOctets, Header, Kind, Octets
 from predsession.wire.geometry import Size
 
 _ORDERS = {b"II": "<", b"MM": ">"}
-_TYPES = {1: "B", 3: "H", 4: "I", 16: "Q"}  # BYTE, SHORT, LONG, LONG8: all a header of an image needs
-_MAX_VALUES = 1_000_000
+_NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}  # BYTE, SHORT, LONG, LONG8: all a header of an image needs
+_SHORT = 3
+_BYTES = {
+    1: 1,
+    2: 1,
+    3: 2,
+    4: 4,
+    5: 8,
+    6: 1,
+    7: 1,
+    8: 2,
+    9: 4,
+    10: 8,
+    11: 4,
+    12: 8,
+    13: 4,
+    16: 8,
+    17: 8,
+    18: 8,
+}
+_MAX_ENTRIES, _MAX_VALUE = 4096, 8 << 20
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _STRIPS, _ORIENTATION, _STRIP_BYTES, _PLANAR, _TILES, _TILE_BYTES, _SAMPLE_FORMAT = (
     273,
@@ -33,7 +54,32 @@ _USUAL_COMPRESSIONS = frozenset({1, 5, 8, 32946, 32773})
 _USUAL_SAMPLES = {1: (8,), 2: (8, 8, 8)}
 _XMP = re.compile(rb"tiff:Orientation(?:=[\"']|>)([1-8])")
 
-Directory = dict[int, tuple[int, ...]]
+
+class Orientation(NamedTuple):
+    """An EXIF orientation, 1 to 8, and whether the data around it are whole, so that all readers find it."""
+
+    value: int
+    certain: bool
+
+
+@dataclass(slots=True)
+class _Directory:
+    """The whole numbers of a directory by tag."""
+
+    big: bool
+    whole: bool = True  # no entry, and no value of an entry, lies beyond the end
+    values: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def first(self, tag: int, default: int) -> int:
+        """Return the first value of a tag."""
+        values = self.values.get(tag)
+        return values[0] if values else default
+
+    @property
+    def orientation(self) -> int:
+        """The orientation; 1 where it is absent or no such number exists."""
+        value = self.first(_ORIENTATION, 1)
+        return value if 1 <= value <= 8 else 1
 
 
 def read_tiff(octets: Octets) -> Header:
@@ -54,25 +100,25 @@ def read_tiff(octets: Octets) -> Header:
     BadImage
         No readable directory, no size, or data beyond the end of the file.
     """
-    directory, big = _read_directory(octets)
-    size = Size(_first(directory, _WIDTH, 0), _first(directory, _HEIGHT, 0))
+    directory = _read_directory(octets)
+    size = Size(directory.first(_WIDTH, 0), directory.first(_HEIGHT, 0))
     for places, lengths in ((_STRIPS, _STRIP_BYTES), (_TILES, _TILE_BYTES)):
-        ends = map(sum, zip(directory.get(places, ()), directory.get(lengths, ()), strict=False))
+        ends = map(
+            sum, zip(directory.values.get(places, ()), directory.values.get(lengths, ()), strict=False)
+        )
         if max(ends, default=0) > octets.size:
             raise BadImage("truncated TIFF: the picture's data lie beyond the end of the file")
-    orientation = _orientation(directory)
-    portable = not big and orientation == 1 and _is_usual(directory)
-    return Header(Kind.TIFF, size, orientation=orientation, portable=portable)
+    portable = not directory.big and directory.orientation == 1 and _is_usual(directory)
+    return Header(Kind.TIFF, size, orientation=directory.orientation, portable=portable)
 
 
-def exif_orientation(exif: bytes) -> int | None:
-    """Return the orientation, 1 to 8, that EXIF data (from the byte order on) state, or None."""
-    # Damaged EXIF data state none: decoders show such a picture as it is stored.
+def exif_orientation(exif: bytes) -> Orientation | None:
+    """Return the orientation that EXIF data (from the byte order on) state, or None."""
     try:
-        directory, _ = _read_directory(BytesOctets(exif))
+        directory = _read_directory(BytesOctets(exif))
     except BadImage:
         return None
-    return _orientation(directory) if _ORIENTATION in directory else None
+    return Orientation(directory.orientation, directory.whole) if _ORIENTATION in directory.values else None
 
 
 def xmp_orientation(xmp: bytes) -> int | None:
@@ -81,61 +127,51 @@ def xmp_orientation(xmp: bytes) -> int | None:
     return int(match[1]) if match else None
 
 
-def _orientation(directory: Directory) -> int:
-    """Return the orientation; 1 where it is absent or no such number exists."""
-    value = _first(directory, _ORIENTATION, 1)
-    return value if 1 <= value <= 8 else 1
-
-
-def _is_usual(directory: Directory) -> bool:
+def _is_usual(directory: _Directory) -> bool:
     """Return whether every decoder reads this kind of picture, and the same way."""
     return (
-        directory.get(_BITS, (1,)) == _USUAL_SAMPLES.get(_first(directory, _PHOTOMETRIC, 0))
-        and _first(directory, _COMPRESSION, 1) in _USUAL_COMPRESSIONS
-        and _first(directory, _PLANAR, 1) == 1
-        and set(directory.get(_SAMPLE_FORMAT, (1,))) == {1}
+        directory.values.get(_BITS, (1,)) == _USUAL_SAMPLES.get(directory.first(_PHOTOMETRIC, 0))
+        and directory.first(_COMPRESSION, 1) in _USUAL_COMPRESSIONS
+        and directory.first(_PLANAR, 1) == 1
+        and set(directory.values.get(_SAMPLE_FORMAT, (1,))) == {1}
     )
 
 
-def _first(directory: Directory, tag: int, default: int) -> int:
-    """Return the first value of a tag."""
-    values = directory.get(tag)
-    return values[0] if values else default
-
-
-def _read_directory(octets: Octets) -> tuple[Directory, bool]:
-    """Return the whole numbers of the first directory by tag, and whether the file is a BigTIFF."""
+def _read_directory(octets: Octets) -> _Directory:
+    """Read the first directory."""
     head = octets.at(0, 16)
     order = _ORDERS.get(head[:2])
     if order is None:
         raise BadImage("damaged TIFF: no byte order")
-    big = head[2:4] in {b"+\x00", b"\x00+"}
+    directory = _Directory(big=head[2:4] in {b"+\x00", b"\x00+"})
+    directory.whole = directory.big or head[2:4] in {b"*\x00", b"\x00*"}
     try:
-        place = struct.unpack_from(f"{order}Q" if big else f"{order}I", head, 8 if big else 4)[0]
-        counter = struct.Struct(f"{order}Q" if big else f"{order}H")
+        place = struct.unpack_from(
+            f"{order}Q" if directory.big else f"{order}I", head, 8 if directory.big else 4
+        )[0]
+        counter = struct.Struct(f"{order}Q" if directory.big else f"{order}H")
         count = counter.unpack(octets.at(place, counter.size))[0]
-        entry = struct.Struct(f"{order}HHQ8s" if big else f"{order}HHI4s")
-        table = octets.at(place + counter.size, entry.size * min(count, 4096))
-        whole = len(table) // entry.size * entry.size
-        return {
-            tag: values
-            for tag, kind, number, inline in entry.iter_unpack(table[:whole])
-            if (values := _values(octets, order, (kind, number, inline)))
-        }, big
     except struct.error:
         raise BadImage("truncated TIFF: its directory lies beyond the end of the file") from None
+    entry = struct.Struct(f"{order}HHQ8s" if directory.big else f"{order}HHI4s")
+    table = octets.at(place + counter.size, entry.size * min(count, _MAX_ENTRIES))
+    directory.whole &= len(table) == entry.size * count
+    for tag, kind, number, inline in entry.iter_unpack(table[: len(table) // entry.size * entry.size]):
+        data = _payload(octets, order, (_BYTES.get(kind, 0) * number, inline))
+        directory.whole &= data is not None and kind in _BYTES and tag not in directory.values
+        # Of a repeated tag readers take the first or the last, and some take an orientation as SHORT only.
+        directory.whole &= tag != _ORIENTATION or (kind, number) == (_SHORT, 1)
+        if data and kind in _NUMBERS:
+            directory.values[tag] = struct.unpack(f"{order}{number}{_NUMBERS[kind]}", data)
+    return directory
 
 
-def _values(octets: Octets, order: str, entry: tuple[int, int, bytes]) -> tuple[int, ...]:
-    """Return the whole numbers of an entry, from inside it or from where it points; none for other types."""
-    kind, number, inline = entry
-    code = _TYPES.get(kind)
-    if code is None or not 0 < number <= _MAX_VALUES:
-        return ()
-    numbers = struct.Struct(f"{order}{number}{code}")
-    if numbers.size <= len(inline):
-        return numbers.unpack_from(inline)
-    place = struct.unpack(f"{order}{'Q' if len(inline) == 8 else 'I'}", inline)[0]
-    data = octets.at(place, numbers.size)
-    # Cut off here it is damaged, but only what is asked for later matters: the reader sees no values.
-    return numbers.unpack(data) if len(data) == numbers.size else ()
+def _payload(octets: Octets, order: str, entry: tuple[int, bytes]) -> bytes | None:
+    """Return the bytes of an entry, from inside it or from where it points; None where they are cut off."""
+    length, inline = entry
+    if length <= len(inline):
+        return inline[:length]
+    place = int.from_bytes(inline, "little" if order == "<" else "big")
+    if length > _MAX_VALUE or place + length > octets.size:
+        return None
+    return octets.at(place, length)

@@ -73,7 +73,7 @@ def _extended(octets: Octets, first: bytes, chunks: list[Chunk]) -> Header:
             exif = exif_orientation(payload.removeprefix(b"Exif\x00\x00"))
         elif name == b"XMP " and flags & _XMP:
             xmp = xmp_orientation(octets.at(place, min(length, _MAX_METADATA)))
-    orientation = exif or xmp or 1
+    orientation = exif.value if exif else xmp or 1
     portable = orientation == 1 and not flags & _ANIMATED
     return Header(Kind.WEBP, size, orientation=orientation, portable=portable)
 
