@@ -162,7 +162,7 @@ def _predict(args: argparse.Namespace) -> int:
             for outcome in session:
                 if writer is not None:
                     writer.write(outcome)
-                if names is not None and outcome:
+                if names is not None and not isinstance(outcome, ItemError):
                     outcome.visualize(save_path=names.path_for(outcome))
                 report.add(outcome)
         except ItemError as error:

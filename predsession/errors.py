@@ -29,6 +29,7 @@ instance's ``__dict__`` and unpickling calls no ``__init__``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 BODY_HEAD = 500
 """How many characters of an answer's body an error keeps."""
@@ -261,7 +262,7 @@ class ItemError(PredSessionError):
         self.path = path
         self.reason = reason or message
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         """Return False: there is no prediction here."""
         return False
 

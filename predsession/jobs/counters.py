@@ -6,7 +6,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from predsession.clock import Clock
 
@@ -91,5 +92,5 @@ class Counters:
     def report(self, items: int, retries: Counter[str]) -> Report:
         """Return the figures so far."""
         with self._lock:
-            counts, seconds = dict(self._counts), dict(self._seconds)
-        return replace(Report(items=items, retries=dict(retries)), **counts, **seconds)
+            figures: dict[str, Any] = {**self._counts, **self._seconds}
+        return Report(items=items, retries=dict(retries), **figures)
