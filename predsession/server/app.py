@@ -1,0 +1,116 @@
+"""The ASGI application: every call's route, and every error's answer."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from predsession.server import answers
+from predsession.server.access import Access
+from predsession.server.info_routes import InfoRoutes
+from predsession.server.job_routes import JobRoutes
+from predsession.server.refusal import Fault, Refusal
+from predsession.server.service import Service
+from predsession.server.submit_routes import SubmitRoutes
+from predsession.wire.jsontypes import JSON
+
+Handler: TypeAlias = Callable[[Request], Awaitable["JSON | Response"]]
+_log = logging.getLogger("predsession.server")
+
+
+def make_app(service: Service) -> ASGIApp:
+    """Return the application.
+
+    Parameters
+    ----------
+    service : Service
+        What answers.
+
+    Returns
+    -------
+    ASGI application
+        Every call is a POST; anything else is answered as a stock server does.
+    """
+    plain = service.config.plain_errors
+    routes = [
+        Route(f"/{name}", _guarded(handler, plain=plain), methods=["POST"])
+        for name, handler in _calls(service)
+    ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _plain_detail})
+    return Access(app, token=service.config.token)
+
+
+def _calls(service: Service) -> list[tuple[str, Handler]]:
+    """Return every call with its handler."""
+    info, jobs, submits = InfoRoutes(service), JobRoutes(service), SubmitRoutes(service)
+    calls: list[tuple[str, Handler]] = [
+        ("get_session_info", info.get_session_info),
+        ("get_model_meta", info.get_model_meta),
+        ("get_output_classes_and_tags", info.get_model_meta),
+        ("get_custom_inference_settings", info.get_custom_inference_settings),
+        ("get_tracking_settings", info.get_tracking_settings),
+        ("get_status", info.get_status),
+        ("is_deployed", info.is_deployed),
+        ("is_ready", info.is_ready),
+        ("inference_batch_async", submits.inference_batch_async),
+        ("inference_image", submits.inference_image),
+        ("inference_batch", submits.inference_batch),
+        ("get_inference_progress", jobs.get_inference_progress),
+        ("get_inference_status", jobs.get_inference_status),
+        ("get_preparing_progress", jobs.get_preparing_progress),
+        ("get_inference_result", jobs.get_inference_result),
+        ("pop_inference_results", jobs.pop_inference_results),
+        ("stop_inference", jobs.stop_inference),
+        ("clear_inference_request", jobs.clear_inference_request),
+    ]
+    if not service.stock:
+        calls.append(("list_inference_requests", jobs.list_inference_requests))
+    return calls
+
+
+def _guarded(handler: Handler, *, plain: bool) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint that answers with JSON, also where the handler fails."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            answer = await handler(request)
+        except Refusal as refusal:
+            headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+            return _json(refusal.body, refusal.status, headers)
+        except Fault as fault:
+            return _fault(fault, plain=plain)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as error:  # noqa: BLE001 - the border: a bug is one call's failure, not the server's
+            _log.error("%s", traceback.format_exc())
+            return _fault(Fault(repr(error)), plain=plain)
+        return answer if isinstance(answer, Response) else _json(answer)
+
+    return endpoint
+
+
+def _json(body: JSON, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return a JSON answer."""
+    return Response(answers.dump(body), status, headers, media_type="application/json")
+
+
+def _fault(fault: Fault, *, plain: bool) -> Response:
+    """Return status 500 as a stock server in production mode does, or in development mode."""
+    if plain:
+        return PlainTextResponse("Internal Server Error", 500)
+    return _json(fault.body, 500)
+
+
+async def _plain_detail(_: Request, error: Exception) -> Response:
+    """Answer for a path or a method that is not there."""
+    assert isinstance(error, HTTPException)
+    return _json({"detail": error.detail}, error.status_code)

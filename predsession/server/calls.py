@@ -1,0 +1,151 @@
+"""Reading a call's body, the way a stock server does, down to its faults."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.requests import Request
+
+from predsession.server.job import Job
+from predsession.server.jobs import Jobs, UnknownJobError
+from predsession.server.refusal import Fault, Refusal, explained, unknown_job
+from predsession.wire.jsontypes import JSONObject
+
+UUID = "inference_request_uuid"
+
+
+async def read_json_state(request: Request, *, limit: int) -> JSONObject:
+    """Return the state of a JSON call.
+
+    Parameters
+    ----------
+    request : Request
+        The call.
+    limit : int
+        The largest body, in bytes.
+
+    Returns
+    -------
+    JSONObject
+        The state.
+
+    Raises
+    ------
+    Fault
+        If there is no body, or no state in it; a stock server trips over both.
+    Refusal
+        If the body is too large or no JSON object.
+    """
+    body = await _read_body(request, limit)
+    if not body:
+        raise Fault("AttributeError(\"'State' object has no attribute 'state'\")")
+    try:
+        data = json.loads(body)
+    except ValueError as error:
+        raise Refusal(400, explained(f"The body is not JSON: {error}")) from error
+    state = data.get("state") if isinstance(data, dict) else None
+    if state is None:
+        raise Fault("AttributeError(\"'NoneType' object has no attribute 'get'\")")
+    if not isinstance(state, dict):
+        raise Refusal(400, explained("state is not a JSON object"))
+    return state
+
+
+async def _read_body(request: Request, limit: int) -> bytes:
+    """Read a body that may not be larger than the limit."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise Refusal(413, explained(f"The body is larger than {limit} bytes."))
+    return bytes(body)
+
+
+def named_job(state: JSONObject, jobs: Jobs, *, success: bool = False) -> Job:
+    """Return the job that a state names.
+
+    Parameters
+    ----------
+    state : JSONObject
+        Of the call.
+    jobs : Jobs
+        Where to look.
+    success : bool
+        Whether the refusal carries ``success``, as that of stop and clear does.
+
+    Returns
+    -------
+    Job
+        Its lease is renewed.
+
+    Raises
+    ------
+    Refusal
+        If the state names none.
+    Fault
+        If there is no such job.
+    """
+    uuid = state.get(UUID)
+    if not uuid:
+        message = f"Error: '{UUID}' is required."
+        raise Refusal(400, {"message": message, "success": False} if success else {"message": message})
+    try:
+        return jobs.get(str(uuid))
+    except UnknownJobError as error:
+        raise Fault(unknown_job(str(uuid), len(jobs))) from error
+
+
+def whole_number(state: JSONObject, name: str) -> int | None:
+    """Return a key of the extension that counts something.
+
+    Parameters
+    ----------
+    state : JSONObject
+        Of the call.
+    name : str
+        The key.
+
+    Returns
+    -------
+    int or None
+        None where it is not given.
+
+    Raises
+    ------
+    Refusal
+        If it is no whole number of at least 0.
+    """
+    value = state.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise Refusal(400, explained(f"{name} is {value!r}; it must be a whole number of at least 0"))
+    return value
+
+
+def seconds(state: JSONObject, name: str, *, most: float) -> float:
+    """Return a key of the extension that is a time, 0 where it is not given.
+
+    Parameters
+    ----------
+    state : JSONObject
+        Of the call.
+    name : str
+        The key.
+    most : float
+        More is cut to this.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    Refusal
+        If it is no number of at least 0.
+    """
+    value = state.get(name, 0)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= 0:
+        raise Refusal(400, explained(f"{name} is {value!r}; it must be a number of seconds"))
+    return min(float(value), most)

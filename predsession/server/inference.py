@@ -1,0 +1,144 @@
+"""One batch through a model: pixels in, the wire's items out. Runs in a worker process."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from predsession.server.decode import Pixels
+from predsession.server.models.base import Model
+from predsession.server.models.card import ModelCard
+from predsession.server.models.results import Found, check, check_count
+from predsession.wire.annotation import annotation_from_arrays
+from predsession.wire.geometry import Size
+from predsession.wire.jsontypes import JSON, JSONObject
+
+_TRACEBACK = 4000  # characters; the end of it is what helps
+
+_ITEM: Mapping[str, JSON] = {
+    "name": None,
+    "path": None,
+    "url": None,
+    "project_id": None,
+    "dataset_id": None,
+    "image_id": None,
+    "video_id": None,
+    "frame_index": None,
+    "slides_data": {},
+    "data": {},
+}
+_ITEM_TAIL = json.dumps(_ITEM, separators=(",", ":"))[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one picture: an item's JSON, or an error.
+
+    Parameters
+    ----------
+    item : bytes
+        The wire's JSON, empty for an error.
+    error : JSONObject or None
+        ``type``, ``message`` and ``traceback``.
+    """
+
+    item: bytes = b""
+    error: JSONObject | None = None
+
+
+def describe_error(error: BaseException) -> JSONObject:
+    """Return an exception as the wire's object.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Returns
+    -------
+    dict
+        ``type``, ``message`` and ``traceback``.
+    """
+    lines = "".join(traceback.format_exception(error))
+    return {"type": type(error).__name__, "message": str(error), "traceback": lines[-_TRACEBACK:]}
+
+
+class Inference:
+    """A loaded model and what is done around each of its batches.
+
+    Parameters
+    ----------
+    model : Model
+        Loaded.
+    card : ModelCard
+        Its description.
+    float_boxes : bool
+        Whether objects carry their boxes as floats too.
+    """
+
+    def __init__(self, model: Model, card: ModelCard, *, float_boxes: bool) -> None:
+        self._model = model
+        self._card = card
+        self._float_boxes = float_boxes
+
+    def run(self, images: Sequence[Pixels], settings: JSONObject, *, singly: bool) -> list[Outcome]:
+        """Predict, check and write down.
+
+        Parameters
+        ----------
+        images : sequence of (H, W, 3) uint8 ndarray
+            RGB.
+        settings : mapping
+            The model's, complete.
+        singly : bool
+            Whether a batch that fails is tried again picture by picture, so that the others get their answer.
+
+        Returns
+        -------
+        list of Outcome
+            One for each picture.
+        """
+        try:
+            results = check_count(self._model.predict(list(images), settings), len(images))
+        except Exception as error:  # noqa: BLE001 - a model is somebody's code and raises anything
+            if singly and len(images) > 1:
+                return [self.run([image], settings, singly=False)[0] for image in images]
+            return [Outcome(error=describe_error(error))] * len(images)
+        return [self._write(result, image, settings) for result, image in zip(results, images, strict=True)]
+
+    def _write(self, result: object, image: Pixels, settings: JSONObject) -> Outcome:
+        """Check one result and write its item."""
+        try:
+            size = Size(image.shape[1], image.shape[0])
+            found = self._wanted(check(result, size, self._card), settings)
+            return Outcome(item=self._item(found, size))
+        except Exception as error:  # noqa: BLE001 - as above
+            return Outcome(error=describe_error(error))
+
+    def _wanted(self, found: Found, settings: JSONObject) -> Found:
+        """Apply the settings that hold for every model: ``conf`` and ``classes``."""
+        conf, classes = settings.get("conf"), settings.get("classes")
+        keep = np.ones(len(found.boxes), np.bool_)
+        if isinstance(conf, (int, float)) and self._card.shape == "rectangle":
+            keep &= found.scores >= conf
+        if isinstance(classes, Sequence) and not isinstance(classes, str):
+            ids = [number for number, name in enumerate(self._card.classes) if name in classes]
+            keep &= np.isin(found.class_ids, ids)
+        return found if keep.all() else found.rows(keep)
+
+    def _item(self, found: Found, size: Size) -> bytes:
+        """Write the item as the wire's JSON."""
+        annotation = annotation_from_arrays(
+            size,
+            boxes=found.boxes,
+            class_names=[self._card.classes[number] for number in found.class_ids],
+            scores=found.scores,
+            masks=found.masks,
+            float_boxes=self._float_boxes,
+        )
+        text = json.dumps(annotation, separators=(",", ":"))
+        return f'{{"source":null,"annotation":{text},{_ITEM_TAIL}'.encode()

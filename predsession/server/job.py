@@ -1,0 +1,180 @@
+"""One job in the server's memory: what it was asked, and where it stands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+
+from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
+from predsession.wire.stages import Stage, parse_stage, step
+
+PAUSE_AT = 500
+"""Unread results from which a stock server calls a job paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """What a submit fixed.
+
+    Parameters
+    ----------
+    total : int
+        How many items.
+    size : int
+        Bytes that were uploaded.
+    settings : JSONObject
+        The model's settings, complete.
+    batch_size : int
+        The largest batch the caller wants.
+    names : tuple of str
+        What the caller called the items.
+    extension : bool
+        Whether the submit used the extension, so that the lease holds.
+    item_errors : bool
+        Whether a bad item is an item of its own kind instead of the job's end.
+    session : str or None
+        The session the job belongs to.
+    first_index : int or None
+        The position of the first item in the caller's source.
+    """
+
+    total: int
+    size: int
+    settings: JSONObject
+    batch_size: int
+    names: tuple[str, ...]
+    extension: bool = False
+    item_errors: bool = False
+    session: str | None = None
+    first_index: int | None = None
+
+    def to_json(self) -> JSONObject:
+        """Return the fields as a JSON object."""
+        return {
+            "total": self.total,
+            "size": self.size,
+            "settings": self.settings,
+            "batch_size": self.batch_size,
+            "names": list(self.names),
+            "extension": self.extension,
+            "item_errors": self.item_errors,
+            "session": self.session,
+            "first_index": self.first_index,
+        }
+
+    @classmethod
+    def from_json(cls, data: JSONObject) -> JobFacts:
+        """Return what `to_json` wrote."""
+        session, first = data["session"], data["first_index"]
+        return cls(
+            total=int(str(data["total"])),
+            size=int(str(data["size"])),
+            settings=as_object(data["settings"]),
+            batch_size=int(str(data["batch_size"])),
+            names=tuple(str(name) for name in as_list(data["names"])),
+            extension=bool(data["extension"]),
+            item_errors=bool(data["item_errors"]),
+            session=session if isinstance(session, str) else None,
+            first_index=first if isinstance(first, int) else None,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A job; only the server's loop touches it.
+
+    Parameters
+    ----------
+    uuid : str
+        Its name.
+    facts : JobFacts
+        What was asked.
+    created : float
+        Seconds on the server's own clock.
+    created_epoch : float
+        Seconds since 1970.
+    submit_key : str or None
+        The ``Idempotency-Key`` of the submit.
+    """
+
+    uuid: str
+    facts: JobFacts
+    created: float
+    created_epoch: float
+    submit_key: str | None = None
+    stage: Stage = Stage.PREPARING
+    done: int = 0
+    taken: int = 0
+    in_flight: int = 0
+    pending: int = 0
+    acked: int = 0
+    served: float = 0.0
+    exception: JSONObject | None = None
+    stopped: bool = False
+    paused: bool = False
+    cleared_at: float | None = None
+    updated: float = 0.0
+    touched: float = 0.0
+    settings_key: str = field(init=False)
+    _waiters: list[asyncio.Future[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Make the key once by which settings are compared for each batch."""
+        self.settings_key = json.dumps(self.facts.settings, sort_keys=True)
+        self.updated = self.touched = self.created
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self.stage.terminal
+
+    @property
+    def waiting(self) -> int:
+        """How many items no worker has taken yet."""
+        return 0 if self.ended else self.facts.total - self.taken
+
+    def go(self, stage: Stage, exception: JSONObject | None = None) -> None:
+        """Take a legal step to a stage."""
+        self.stage = step(self.stage, stage)
+        self.exception = exception if exception is not None else self.exception
+
+    def state(self, stage: Stage | None = None, failure: JSONObject | None = None) -> JSONObject:
+        """Return what is stored beside the count: as it is, or as it will be after a step."""
+        state: dict[str, JSON] = {"stage": (stage or self.stage).value, "stopped": self.stopped}
+        exception = failure if failure is not None else self.exception
+        if exception is not None:
+            state["exception"] = exception
+        return state
+
+    def restore(self, done: int, state: JSONObject, pending: int) -> None:
+        """Take over what was stored; an unfinished job waits again for what is not done."""
+        stage = parse_stage(state.get("stage"))
+        self.stage = stage if stage.terminal else Stage.PREPARING
+        self.stopped = state.get("stopped") is True
+        exception = state.get("exception")
+        self.exception = as_object(exception) if exception is not None else None
+        self.done = self.taken = done
+        self.pending = pending
+        self.acked = done - pending
+
+    def notify(self) -> None:
+        """Wake everybody who waits for news."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def news(self, seconds: float) -> bool:
+        """Wait until something changes; return whether it did."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            return False
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+        return True

@@ -1,0 +1,106 @@
+"""Which items go next: fair between jobs, batches filled across jobs.
+
+The rule is start-time fair queueing: each job counts the items it was served, and the one that was served
+least goes next. A new job starts at the count of the least served one, so a job of three images waits for at
+most one batch of each job before it, whether those have ten images left or ten thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from predsession.server.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Successive items of one job.
+
+    Parameters
+    ----------
+    job : Job
+        Whose items they are.
+    first : int
+        The number of the first; numbers start at 1.
+    count : int
+        How many.
+    """
+
+    job: Job
+    first: int
+    count: int
+
+
+class Schedule:
+    """The queue of one model.
+
+    Parameters
+    ----------
+    one_at_a_time : bool
+        As a stock server works: the next job starts when the one before has ended, whatever its size.
+    """
+
+    def __init__(self, *, one_at_a_time: bool = False) -> None:
+        self._one_at_a_time = one_at_a_time
+        self._jobs: dict[Job, None] = {}
+        self._clock = 0.0
+
+    def add(self, job: Job) -> None:
+        """Queue a job."""
+        job.served = self._clock
+        self._jobs[job] = None
+
+    def discard(self, job: Job) -> None:
+        """Forget a job that has ended or was stopped."""
+        self._jobs.pop(job, None)
+
+    def waiting(self) -> int:
+        """Return how many items no worker has taken yet."""
+        return sum(job.waiting for job in self._jobs)
+
+    def take(self, most: int) -> list[Piece]:
+        """Take the next batch out of the queue.
+
+        Parameters
+        ----------
+        most : int
+            The largest batch the model takes.
+
+        Returns
+        -------
+        list of Piece
+            Items with the same settings; empty where nothing waits.
+        """
+        batch: list[Piece] = []
+        count = 0
+        for job in self._in_turn():
+            if batch and job.settings_key != batch[0].job.settings_key:
+                continue
+            most = min(most, job.facts.batch_size) if not batch else most
+            if batch and job.facts.batch_size < count + 1:
+                continue
+            piece = self._cut(job, min(most, job.facts.batch_size) - count)
+            if piece.count:
+                batch.append(piece)
+                count += piece.count
+            if count >= most:
+                break
+        return batch
+
+    def _in_turn(self) -> Iterator[Job]:
+        """Yield jobs with items left, the least served first."""
+        if self._one_at_a_time:
+            yield from list(self._jobs)[:1]
+            return
+        yield from sorted((job for job in self._jobs if job.waiting), key=lambda job: job.served)
+
+    def _cut(self, job: Job, most: int) -> Piece:
+        """Take so many items of a job at most."""
+        count = max(0, min(most, job.waiting))
+        piece = Piece(job, job.taken + 1, count)
+        job.taken += count
+        job.in_flight += count
+        self._clock = max(self._clock, job.served)
+        job.served += count
+        return piece

@@ -1,0 +1,160 @@
+"""Run a server from its configuration until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+
+import uvicorn
+
+from predsession.server.app import make_app
+from predsession.server.config import ServerConfig
+from predsession.server.service import Service
+
+_KEEP_ALIVE_S = 75  # longer than clients pause between two polls, so that a pooled connection stays good
+_GRACE_S = 10
+
+
+class _Uvicorn(uvicorn.Server):
+    """Leaves signals to us: uvicorn raises them again at its end, before we have cleaned up."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the port.
+
+    Parameters
+    ----------
+    host : str
+        An address or a name.
+    port : int
+        0 for any that is free.
+
+    Returns
+    -------
+    socket.socket
+        Listening, so that the first caller is not refused while the model loads.
+
+    Raises
+    ------
+    OSError
+        If the port is taken, or the address is not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named because asyncio switches Nagle's delay off only where it is; with the delay, every
+    # answer on a kept connection takes 40 ms more.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def serve(config: ServerConfig, listener: socket.socket) -> None:
+    """Serve until a signal, or the end of stdin where that is followed.
+
+    Parameters
+    ----------
+    config : ServerConfig
+        How.
+    listener : socket.socket
+        From `listen`.
+
+    Raises
+    ------
+    ModelLoadError
+        If the model cannot be loaded.
+    """
+    with asyncio.Runner() as runner:
+        runner.run(_serve(config, listener))
+
+
+async def _serve(config: ServerConfig, listener: socket.socket) -> None:
+    """Start the parts, serve, end the parts."""
+    service = Service.build(config)
+    server = _Uvicorn(
+        uvicorn.Config(
+            make_app(service),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+    )
+
+    def end() -> None:
+        service.release()
+        server.should_exit = True
+
+    _end_on_signals(end)
+    try:
+        await service.start()
+        if config.follow_stdin:
+            _end_with_stdin(end)
+        announcer = asyncio.create_task(_announce(server, config, listener))
+        await server.serve(sockets=[listener])
+        announcer.cancel()
+    finally:
+        await service.close()
+
+
+def _end_on_signals(end: object) -> None:
+    """End gracefully on SIGTERM and SIGINT; a second one ends at once."""
+    loop = asyncio.get_running_loop()
+    assert callable(end)
+
+    def handle(number: int) -> None:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(each)
+        logging.getLogger("predsession.server").info("signal %s: ending", signal.Signals(number).name)
+        end()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, handle, number)
+
+
+def _end_with_stdin(end: object) -> None:
+    """End when stdin does, which happens also when the process that started us is killed."""
+    loop = asyncio.get_running_loop()
+    assert callable(end)
+
+    def follow() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        with contextlib.suppress(RuntimeError):  # the loop has ended already
+            loop.call_soon_threadsafe(end)
+
+    threading.Thread(target=follow, daemon=True, name="follow-stdin").start()
+
+
+async def _announce(server: uvicorn.Server, config: ServerConfig, listener: socket.socket) -> None:
+    """Say where the server is, once it answers."""
+    while not server.started:
+        await asyncio.sleep(0.005)
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{port}"
+    logging.getLogger("predsession.server").info("serving %s on %s", config.model.name, url)
+    if config.announce:
+        print(json.dumps({"url": url}), flush=True)  # noqa: T201 - what --announce asks for
+        sys.stdout.flush()

@@ -1,0 +1,321 @@
+"""Jobs and their results on disk: SQLite in WAL mode, and a folder for the uploads.
+
+Invariants:
+
+* One thread touches the database, in the order of the calls.
+* A result and the count that says it is done are written in one transaction, so a server that is killed goes
+  on with the first item whose result is not stored, and computes nothing twice that was.
+* Nothing is synced to the platter for each item: what is written survives the death of the process, not
+  that of the machine; a power cut may cost the last moments, and never the database.
+
+References
+----------
+.. [1] https://www.sqlite.org/wal.html on what ``synchronous=NORMAL`` keeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from predsession.wire.jsontypes import JSONObject
+
+Returned = TypeVar("Returned")
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS jobs (
+    uuid TEXT PRIMARY KEY,
+    submit_key TEXT UNIQUE,
+    created REAL NOT NULL,
+    facts TEXT NOT NULL,
+    done INTEGER NOT NULL,
+    state TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS results (
+    uuid TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    item BLOB NOT NULL,
+    PRIMARY KEY (uuid, number)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as it is stored.
+
+    Parameters
+    ----------
+    uuid : str
+        Its name.
+    submit_key : str or None
+        The ``Idempotency-Key`` of its submit.
+    created : float
+        Seconds since 1970.
+    facts : JSONObject
+        What never changes.
+    done : int
+        How many results there are or were.
+    state : JSONObject
+        What changes seldom: the stage, the exception.
+    """
+
+    uuid: str
+    submit_key: str | None
+    created: float
+    facts: JSONObject
+    done: int
+    state: JSONObject
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """New results of one job.
+
+    Parameters
+    ----------
+    uuid : str
+        The job.
+    first : int
+        The number of the first new result; numbers start at 1.
+    items : sequence of bytes
+        The wire's JSON of each.
+    state : JSONObject
+        The job's state with them.
+    """
+
+    uuid: str
+    first: int
+    items: Sequence[bytes]
+    state: JSONObject
+
+
+class Store:
+    """The database and the folder beside it.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    ephemeral : bool
+        Whether nothing needs to survive, so that nothing is ever synced.
+    """
+
+    def __init__(self, folder: Path, *, ephemeral: bool) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self.uploads = folder / "uploads"
+        self.uploads.mkdir(parents=True, exist_ok=True)
+        self._database = sqlite3.connect(
+            folder / "jobs.sqlite", isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute(f"PRAGMA synchronous={'OFF' if ephemeral else 'NORMAL'}")
+        self._database.executescript(_SCHEMA)
+        self._database.execute(f"PRAGMA user_version={_VERSION}")
+
+    def close(self) -> None:
+        """Finish what is under way and close the database."""
+        self._thread.shutdown(wait=True)
+        self._database.close()
+
+    def load(self) -> list[JobRow]:
+        """Return every job, oldest first, and remove uploads that belong to none."""
+        rows = self._database.execute(
+            "SELECT uuid, submit_key, created, facts, done, state FROM jobs ORDER BY created"
+        ).fetchall()
+        known = {row[0] for row in rows}
+        for folder in self.uploads.iterdir():
+            if folder.name not in known:
+                shutil.rmtree(folder, ignore_errors=True)
+        return [
+            JobRow(uuid, key, created, json.loads(facts), done, json.loads(state))
+            for uuid, key, created, facts, done, state in rows
+        ]
+
+    def unread(self) -> dict[str, int]:
+        """Return how many results each job holds."""
+        return dict(self._database.execute("SELECT uuid, COUNT(*) FROM results GROUP BY uuid"))
+
+    async def add(self, row: JobRow) -> str:
+        """Store a new job.
+
+        Parameters
+        ----------
+        row : JobRow
+            The job.
+
+        Returns
+        -------
+        str
+            Its uuid, or that of the job that was stored with the same key before.
+        """
+
+        def work() -> str:
+            values = (
+                row.uuid,
+                row.submit_key,
+                row.created,
+                json.dumps(row.facts),
+                row.done,
+                json.dumps(row.state),
+            )
+            self._database.execute("INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, ?, ?, ?)", values)
+            found = self._database.execute(
+                "SELECT uuid FROM jobs WHERE uuid = ? OR submit_key = ?", (row.uuid, row.submit_key)
+            ).fetchone()
+            return str(found[0])
+
+        return await self._run(work)
+
+    async def append(self, parts: Iterable[Progress]) -> None:
+        """Store new results, of one batch or more, in one transaction.
+
+        Parameters
+        ----------
+        parts : iterable of Progress
+            One for each job.
+        """
+
+        def work() -> None:
+            with _Transaction(self._database):
+                for part in parts:
+                    rows = [(part.uuid, part.first + place, item) for place, item in enumerate(part.items)]
+                    self._database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
+                    done = part.first + len(part.items) - 1
+                    self._database.execute(
+                        "UPDATE jobs SET done = ?, state = ? WHERE uuid = ?",
+                        (done, json.dumps(part.state), part.uuid),
+                    )
+
+        await self._run(work)
+
+    async def set_state(self, uuid: str, state: JSONObject) -> None:
+        """Store a job's state.
+
+        Parameters
+        ----------
+        uuid : str
+            The job.
+        state : JSONObject
+            Replaces the one before.
+        """
+        await self._run(
+            lambda: self._database.execute(
+                "UPDATE jobs SET state = ? WHERE uuid = ?", (json.dumps(state), uuid)
+            )
+        )
+
+    async def pop(self, uuid: str) -> list[bytes]:
+        """Take all results of a job away.
+
+        Parameters
+        ----------
+        uuid : str
+            The job.
+
+        Returns
+        -------
+        list of bytes
+            In order; they are no longer stored.
+        """
+
+        def work() -> list[bytes]:
+            with _Transaction(self._database):
+                rows = self._database.execute(
+                    "SELECT item FROM results WHERE uuid = ? ORDER BY number", (uuid,)
+                )
+                items = [row[0] for row in rows]
+                if items:
+                    self._database.execute("DELETE FROM results WHERE uuid = ?", (uuid,))
+            return items
+
+        return await self._run(work)
+
+    async def read(self, uuid: str, *, ack: int, limit: int) -> tuple[int, list[tuple[int, bytes]]]:
+        """Forget what has arrived and return what comes next.
+
+        Parameters
+        ----------
+        uuid : str
+            The job.
+        ack : int
+            The highest number that has arrived.
+        limit : int
+            How many to return at most.
+
+        Returns
+        -------
+        tuple
+            How many were forgotten, and the next results with their numbers.
+        """
+
+        def work() -> tuple[int, list[tuple[int, bytes]]]:
+            with _Transaction(self._database):
+                gone = self._database.execute(
+                    "DELETE FROM results WHERE uuid = ? AND number <= ?", (uuid, ack)
+                )
+                rows = self._database.execute(
+                    "SELECT number, item FROM results WHERE uuid = ? ORDER BY number LIMIT ?", (uuid, limit)
+                ).fetchall()
+            return gone.rowcount, rows
+
+        return await self._run(work)
+
+    async def remove(self, uuid: str) -> None:
+        """Forget a job, its results and its uploads.
+
+        Parameters
+        ----------
+        uuid : str
+            The job.
+        """
+
+        def work() -> None:
+            with _Transaction(self._database):
+                self._database.execute("DELETE FROM results WHERE uuid = ?", (uuid,))
+                self._database.execute("DELETE FROM jobs WHERE uuid = ?", (uuid,))
+            shutil.rmtree(self.uploads / uuid, ignore_errors=True)
+
+        await self._run(work)
+
+    async def discard(self, paths: Sequence[Path]) -> None:
+        """Remove uploads that have been worked through.
+
+        Parameters
+        ----------
+        paths : sequence of Path
+            The files; one that is gone already is no error.
+        """
+
+        def work() -> None:
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+        await self._run(work)
+
+    async def _run(self, work: Callable[[], Returned]) -> Returned:
+        """Run something in the store's own thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+class _Transaction:
+    """``BEGIN`` ... ``COMMIT``, or ``ROLLBACK``."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self._database.execute("BEGIN")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Commit, or take back after an exception."""
+        self._database.execute("COMMIT" if kind is None else "ROLLBACK")
