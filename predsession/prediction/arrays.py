@@ -221,7 +221,8 @@ def model_and_titles(
     if class_names is not None:
         meta = ModelMeta.from_names([str(name) for name in class_names])
     if meta is not None and len(set(meta.names)) < len(meta.names):
-        raise ValueError("class_names has a name twice; each must be there once, or ids cannot be told apart")
+        given = "meta" if class_names is None else "class_names"
+        raise ValueError(f"{given} has a name twice; each must be there once, or ids cannot be told apart")
     if class_ids is not None:
         return _by_id(whole_column("class_ids", class_ids), meta)
     titles = None if classes is None else [str(title) for title in classes]

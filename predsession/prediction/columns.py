@@ -193,13 +193,14 @@ def tag_pairs(tags: Tags | None) -> list[Tag]:
     """Return tags as pairs of name and value; raise ValueError if one is something else."""
     if tags is None:
         return []
-    pairs = tags.items() if isinstance(tags, Mapping) else tags
-    checked = []
-    for pair in pairs:
-        name, value = (pair, None) if isinstance(pair, str) else pair
-        if isinstance(value, np.generic):
-            value = value.item()
-        if not isinstance(name, str) or not (value is None or isinstance(value, (str, int, float))):
-            raise ValueError(f"tags: {pair!r}; wanted a name, or a name with a text or a number")
-        checked.append(Tag(name, value))
-    return checked
+    return [_pair(tag) for tag in (tags.items() if isinstance(tags, Mapping) else tags)]
+
+
+def _pair(tag: object) -> Tag:
+    """Return one tag: a name alone, or a name with a text or a number."""
+    match (tag, None) if isinstance(tag, str) else tag:
+        case (str(name), None | str() | int() | float() as value):
+            return Tag(name, value)
+        case (str(name), np.generic() as value) if isinstance(number := value.item(), (str, int, float)):
+            return Tag(name, number)
+    raise ValueError(f"tags: {tag!r}; wanted a name, or a name with a text or a number")

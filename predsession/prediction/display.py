@@ -37,7 +37,7 @@ class Loader(Protocol):
         """Return the picture."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Shown(Rows):
     """Rows that belong to an input, and can be drawn on its picture.
 

@@ -24,7 +24,7 @@ from predsession.wire.meta import ModelMeta
 from predsession.wire.results import ResultItem, copied
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Prediction(Shown):
     """What a model found in one picture.
 
@@ -137,7 +137,10 @@ class Prediction(Shown):
         ProtocolError
             If the annotation, its size or its list of objects is missing or of another type.
         """
-        item = as_object(copied(item))
+        try:
+            item = as_object(copied(item))
+        except RecursionError:
+            raise ProtocolError("a result is nested too deep to be read") from None
         index = item.get("index")
         ids: dict[str, int] | None = None
         if meta is None:

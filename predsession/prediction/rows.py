@@ -78,7 +78,8 @@ def _points(ring: Ring) -> npt.NDArray[np.float32]:
     return _frozen(np.array(ring, np.float32).reshape(-1, 2))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+# No slots: Python's frozen dataclasses with slots answer `p.boxes = ...` with a TypeError about super().
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Rows:
     """The objects of one picture, as arrays that share their rows.
 
@@ -226,7 +227,7 @@ class Rows:
         if len(tracks) != len(self):
             raise ProtocolError(f"annotation.customBigData: {len(tracks)} track ids, {len(self)} objects")
         fields = Fields(self.result.annotation, "annotation")
-        numbers = [-1 if track is None else fields.number(track, "customBigData", 2**53) for track in tracks]
+        numbers = [-1 if track is None else fields.whole(track, "customBigData") for track in tracks]
         return _frozen(np.array(numbers, np.int64))
 
     @Kept

@@ -28,7 +28,10 @@ class Tag(NamedTuple):
 
 def shown(value: JSON) -> str:
     """Return the beginning of a value, for a message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, a list in a list in a list ...
+        return f"a {'number' if isinstance(value, int) else 'value'} too long to show"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -91,6 +94,12 @@ class Fields:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and -limit <= value <= limit:
             return value
         raise self.broken(field, f"{shown(value)} is no number between {-limit:g} and {limit:g}")
+
+    def whole(self, value: JSON, field: str) -> int:
+        """Return a whole number of at most 63 bits; raise ProtocolError if it is something else."""
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
+            return value
+        raise self.broken(field, f"{shown(value)} is no whole number")
 
     def point(self, value: JSON, field: str) -> Point:
         """Return ``[x, y]``; raise ProtocolError if it is something else."""
