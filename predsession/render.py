@@ -39,6 +39,7 @@ _WIDE_FONTS = (  # by the names that Debian, macOS and Windows give them; those 
     "DejaVuSans.ttf",
     "arial.ttf",
 )
+_LONGEST = 120  # signs of a label that are looked at
 _NONE = np.zeros((0, 3))
 _ONE_COLOR: RGB = (255, 64, 64)
 _DARK, _LIGHT = (16, 16, 16), (255, 255, 255)
@@ -143,7 +144,7 @@ def draw(
     order = _largest_first(boxes)
     canvas = image.copy()
     for row in order:
-        _lay_over(canvas, crops[row], inks[row], opacity)
+        _lay_over(canvas, crops[row], ink=inks[row], opacity=opacity)
     picture = Image.fromarray(canvas)
     pen = _Pen(picture, Scale.fitting(picture.width, picture.height, thickness))
     for row in order:
@@ -156,7 +157,7 @@ def draw(
         pen.points(points[row], joints[row], inks[row])
     for row in reversed(order):  # the smallest object chooses the place of its label first
         pen.label(texts[row], boxes[row], inks[row], lift=bool(points[row][:, 2].any()))
-    return np.asarray(picture)
+    return np.array(picture)  # a copy: what Pillow hands out itself cannot be written to
 
 
 def _each(values: Sequence[T] | None, rows: int, otherwise: T) -> Sequence[T]:
@@ -171,7 +172,7 @@ def _largest_first(boxes: npt.NDArray[np.floating]) -> list[int]:
     return order
 
 
-def _lay_over(canvas: npt.NDArray[np.uint8], crop: Crop | None, ink: RGB, opacity: float) -> None:
+def _lay_over(canvas: npt.NDArray[np.uint8], crop: Crop | None, *, ink: RGB, opacity: float) -> None:
     """Mix the colour into the mask's pixels."""
     if crop is None:
         return
@@ -243,7 +244,7 @@ class _Pen:
 
     def label(self, text: str, box: npt.NDArray[np.floating], ink: RGB, *, lift: bool) -> None:
         """Write a text at its box: above it if there is room, in it, or below it; clear of keypoints."""
-        text = "".join(sign if sign.isprintable() else " " for sign in text).strip()
+        text = "".join(sign if sign.isprintable() else " " for sign in text[:_LONGEST]).strip()
         if not text:
             return
         font = _font(self._scale.letters, plain=max(map(ord, text)) < _LATIN_END)

@@ -5,7 +5,7 @@ Invariant: what is wrong raises `ValueError` that names the argument, says what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -166,6 +166,8 @@ def annotation_of(
     rows = len(corners)
     if titles is None:
         titles = ["object"] * rows
+    if len(titles) != rows:
+        raise ValueError(f"classes or class_ids: {len(titles)} rows, boxes has {rows}")
     return annotation_from_arrays(
         size,
         boxes=corners,
@@ -185,8 +187,8 @@ def annotation_of(
 def model_and_titles(
     *,
     class_ids: npt.ArrayLike | None,
-    classes: Sequence[str] | None,
-    class_names: Sequence[str] | None,
+    classes: Iterable[str] | None,
+    class_names: Iterable[str] | None,
     meta: ModelMeta | None,
 ) -> tuple[ModelMeta, list[str] | None]:
     """Find out what the classes are called.
@@ -195,9 +197,9 @@ def model_and_titles(
     ----------
     class_ids : (N,) array-like of int or None
         Positions in `class_names` or `meta`.
-    classes : sequence of str or None
+    classes : iterable of str or None
         N names.
-    class_names : sequence of str or None
+    class_names : iterable of str or None
         The model's classes, in order.
     meta : ModelMeta or None
         The same, with colours and skeletons.

@@ -49,7 +49,7 @@ def read_picture(path: str | PathLike[str]) -> npt.NDArray[np.uint8]:
                 gray = (np.asarray(upright).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
                 return np.repeat(gray[:, :, None], 3, axis=2)
             if upright.mode != "F":  # a scale of floats cannot be told
-                return np.asarray(upright.convert("RGB"))
+                return np.array(upright.convert("RGB"))
             error: Exception = ValueError("its samples are floats")
     except _UNREADABLE as caught:
         error = caught

@@ -7,7 +7,7 @@ pickled or sent is the same prediction.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -165,8 +165,8 @@ class Prediction(Shown):
         boxes: npt.ArrayLike | None = None,
         scores: npt.ArrayLike | None = None,
         class_ids: npt.ArrayLike | None = None,
-        classes: Sequence[str] | None = None,
-        class_names: Sequence[str] | None = None,
+        classes: Iterable[str] | None = None,
+        class_names: Iterable[str] | None = None,
         meta: ModelMeta | None = None,
         masks: Masks | None = None,
         polygons: Polygons | None = None,
@@ -195,9 +195,9 @@ class Prediction(Shown):
             Finite; without them all are 1.0.
         class_ids : (N,) array-like of int or None
             Positions in `class_names` or `meta`.
-        classes : sequence of str or None
+        classes : iterable of str or None
             N names, instead of `class_ids`; without either, all are "object".
-        class_names : sequence of str or None
+        class_names : iterable of str or None
             The model's classes, in order.
         meta : ModelMeta or None
             The same with colours and skeletons, instead of `class_names`.

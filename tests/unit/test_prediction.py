@@ -491,9 +491,9 @@ def test_the_image_is_the_size_and_the_picture() -> None:
         ({"class_ids": [0, 1]}, "class_ids need names"),
         ({"class_ids": [0, 2], "class_names": ["a", "b"]}, "class_ids: row 1 is 2; wanted 0 to 1"),
         ({"class_ids": [0.5, 1], "class_names": ["a", "b"]}, "class_ids is .* wanted .* whole numbers"),
-        ({"class_ids": [0], "class_names": ["a"]}, "class_names has 1 rows, boxes has 2"),
+        ({"class_ids": [0], "class_names": ["a"]}, "classes or class_ids: 1 rows, boxes has 2"),
         ({"class_ids": [0, 0], "classes": ["a", "b"]}, "class_ids and classes"),
-        ({"classes": ["a"]}, "class_names has 1 rows"),
+        ({"classes": ["a"]}, "classes or class_ids: 1 rows"),
         ({"class_names": ["a"], "meta": ModelMeta()}, "class_names and meta"),
         ({"class_names": ["a", "a"]}, "class_names has a name twice"),
         ({"masks": np.ones((2, 64, 48), bool)}, r"masks is \(2, 64, 48\) bool; wanted \(N, 48, 64\) bool"),
@@ -535,6 +535,7 @@ def test_a_file_is_read_upright(tmp_path: Path) -> None:
     p = Prediction.from_arrays(size=(20, 40), path=tmp_path / "a.jpg")
     picture = p.load_image()
     assert picture.shape == (40, 20, 3)
+    assert picture.flags.writeable
     assert picture[5, 10, 0] > 200
     assert picture[35, 10, 0] < 50
 
@@ -575,7 +576,7 @@ def test_visualize_draws_and_saves(tmp_path: Path) -> None:
     loader = Black()
     p = found(loader=loader, name="a/b.png", index=7, classes=["cat", "dog"])
     drawn = p.visualize(save_path=tmp_path / "x" / "y.png", save_dir=tmp_path / "z")
-    assert (drawn.shape, drawn.dtype) == ((48, 64, 3), np.uint8)
+    assert (drawn.shape, drawn.dtype, drawn.flags.writeable) == ((48, 64, 3), np.uint8, True)
     assert drawn.any()
     assert loader.calls == 1
     assert (np.asarray(Image.open(tmp_path / "x" / "y.png")) == drawn).all()
