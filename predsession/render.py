@@ -235,11 +235,9 @@ class _Pen:
 
     def _dot(self, place: tuple[float, float], ink: RGB) -> None:
         """Draw a point with a rim that sets it off from any ground."""
-        radius = self._radius
         x, y = place
-        self._draw.ellipse(
-            (x - radius - 1, y - radius - 1, x + radius + 1, y + radius + 1), fill=_against(ink)
-        )
+        radius, rim = self._radius, self._radius + 1 + self._scale.line // 3
+        self._draw.ellipse((x - rim, y - rim, x + rim, y + rim), fill=_against(ink))
         self._draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=ink)
 
     def label(self, text: str, box: npt.NDArray[np.floating], ink: RGB, *, lift: bool) -> None:
@@ -252,7 +250,7 @@ class _Pen:
         text = _shortened(text, font, self._right + 1 - 2 * pad)
         width = math.ceil(font.getlength(text)) + 2 * pad
         ascent, descent = font.getmetrics()
-        gap = math.ceil(self._radius) + 1 if lift else 0
+        gap = math.ceil(self._radius) + 1 + self._scale.line // 3 if lift else 0
         left, top, right, bottom = self._inside(box)
         frame = self._free((left, top - gap, right, bottom + gap), width, ascent + descent + pad)
         self._labels.append(frame)

@@ -179,7 +179,8 @@ class Shown(Rows):
         """Return what is written beside each object: class, score, track."""
         tracks = self.track_ids
         return [
-            f"{title} {score:.2f}" + (f" #{tracks[row]}" if tracks is not None and tracks[row] >= 0 else "")
+            # Two spaces: in small letters "class 14" and "0.87" run into one number otherwise.
+            f"{title}  {score:.2f}" + (f"  #{tracks[row]}" if tracks is not None and tracks[row] >= 0 else "")
             for row, (title, score) in enumerate(zip(self.classes, self.scores, strict=True))
         ]
 
