@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -44,6 +45,7 @@ class EmbeddedServer:
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         if any(importlib.util.find_spec(name) is None for name in NEEDED):
             raise MissingExtraError("server", "Running without a url (and without PREDSESSION_URL)")
+        self._owner = os.getpid()
         command = [sys.executable, "-m", "predsession", "serve", "--port", "0", "--ephemeral"]
         # The errors go to a file, not a pipe: nobody would empty a pipe while the server runs.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
@@ -65,7 +67,9 @@ class EmbeddedServer:
         return self._process.pid
 
     def stop(self) -> None:
-        """End the server and wait for it. Idempotent."""
+        """End the server and wait for it. Idempotent; a forked child leaves its parent's server alone."""
+        if os.getpid() != self._owner:
+            return
         process = self._process
         if process.stdin is not None:
             with contextlib.suppress(OSError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Self, TypeVar, cast, overload
+from typing import Generic, Literal, Self, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +105,7 @@ class Rows:
         """Return how many objects were found."""
         return len(self.result.objects)
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[True]:
         """Return True: there is a prediction, even if it found nothing."""
         return True
 

@@ -85,6 +85,34 @@ class Seen:
     fault: Fault | None
 
 
+class _Listener(ThreadingHTTPServer):
+    """Knows its open connections, so that it can end like a process that is killed."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        self._open: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", port), handler)
+
+    def process_request(self, request: socket.socket | tuple[bytes, socket.socket], address: object) -> None:
+        """Serve a connection on a thread of its own."""
+        if isinstance(request, socket.socket):
+            self._open.add(request)
+        super().process_request(request, address)
+
+    def shutdown_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
+        """Close a connection."""
+        if isinstance(request, socket.socket):
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """Close every connection that is open."""
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
 class FaultyServer:
     """Passes calls on to a real server, and spoils those that its faults name.
 
@@ -94,6 +122,9 @@ class FaultyServer:
         The real server's URL.
     faults : sequence of Fault
         What goes wrong; for each call the first that strikes.
+    port : int
+        Where to listen; any free port for 0. Another one that was closed can be followed on its port, as a
+        server that was restarted.
 
     Examples
     --------
@@ -101,7 +132,7 @@ class FaultyServer:
     ...     predictions = list(PredictionSession(faulty.url, "photos/"))
     """
 
-    def __init__(self, target: str, faults: Sequence[Fault] = ()) -> None:
+    def __init__(self, target: str, faults: Sequence[Fault] = (), *, port: int = 0) -> None:
         self._target = urlsplit(target)
         self._faults = tuple(faults)
         self._lock = threading.Lock()
@@ -121,23 +152,28 @@ class FaultyServer:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Listener(port, Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
     @property
     def url(self) -> str:
         """The base URL to give to a client."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}{self._target.path.rstrip('/')}"
+        return f"http://127.0.0.1:{self.port}{self._target.path.rstrip('/')}"
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
 
     def calls(self, endpoint: str) -> list[Seen]:
         """Return the calls to one endpoint."""
         return [call for call in self.seen if call.endpoint == endpoint]
 
     def close(self) -> None:
-        """Stop serving."""
+        """Stop serving, and close every connection."""
         self._server.shutdown()
+        self._server.hang_up()
         self._server.server_close()
         self._thread.join()
 

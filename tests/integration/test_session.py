@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -150,33 +148,6 @@ def test_a_closed_session_says_so(either: str, numbered: Numbered) -> None:
     assert len(list(done)) == 1
     done.close()
     assert list(done) == []
-
-
-@pytest.mark.parametrize("way", ["with", "break", "exception", "del", "stop"])
-def test_no_job_is_left_on_any_way_out(either: str, numbered: Numbered, ask: Ask, way: str) -> None:
-    """Each live job has got its stop and its clear, and the stages on the server say so."""
-    session = PredictionSession(either, numbered(60), delay=0.03)
-    pipeline = session._pipeline
-    if way == "with":
-        with session:
-            next(session)
-    elif way == "exception":
-        with pytest.raises(ZeroDivisionError), session:
-            for _ in session:
-                raise ZeroDivisionError
-    elif way == "stop":
-        next(session)
-        session.stop()
-    elif way == "break":
-        for _ in session:
-            break
-        session.close()
-    else:
-        next(session)
-        del session
-        gc.collect()
-    assert pipeline.ledger.live == ()
-    assert pipeline.report(60).cleanup_failures == 0
 
 
 def test_an_exception_in_the_middle_of_a_job(stock: str, numbered: Numbered) -> None:
@@ -324,29 +295,3 @@ print(count, held() - early)
     count, growth = done.stdout.split()
     assert int(count) == 1500
     assert float(growth) < 20, f"{growth} MB more after 1,500 images than after 100"
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_the_job(either: str, numbered: Numbered, number: signal.Signals) -> None:
-    """Ctrl-C and SIGTERM of the command line: 130 or 143, the server's job ended, no traceback."""
-    folder = numbered(60)[0].parent
-    command = [
-        sys.executable,
-        "-m",
-        "predsession",
-        "predict",
-        str(folder),
-        "--url",
-        either,
-        "--json",
-        "--quiet",
-    ]
-    process = subprocess.Popen(
-        [*command, "--set", "delay=0.05"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    process.send_signal(number)
-    _, words = process.communicate(timeout=30)
-    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
-    assert b"Traceback" not in words

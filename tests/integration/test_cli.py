@@ -1,0 +1,117 @@
+"""The command line, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import makers
+import numpy as np
+import pytest
+from PIL import Image
+
+from predsession import Prediction
+from predsession.server.models.pixels import box_number
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+
+
+def predsession(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the command, and check its exit code."""
+    command = [sys.executable, "-m", "predsession", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_a_folder_gives_a_table_a_file_and_pictures(detector: str, tmp_path: Path) -> None:
+    """Only the table is on standard output; JSON lines and pictures are where they were asked for."""
+    photos = tmp_path / "photos"
+    for name in ("a/astronaut.jpg", "b/astronaut.jpg"):
+        makers.write(photos / name, (SAMPLES / "astronaut.jpg").read_bytes())
+    out, drawn = tmp_path / "new" / "p.jsonl", tmp_path / "drawn"
+    done = predsession(
+        "predict", photos, "--url", detector, "--recursive", "--out", out, "--save-images", drawn
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["file", "objects", "best", "score"]
+    assert [line.split()[0] for line in lines[1:]] == [
+        str(photos / "a/astronaut.jpg"),
+        str(photos / "b/astronaut.jpg"),
+    ]
+    assert all("person" in line for line in lines[1:])
+    predictions = [Prediction.from_json(json.loads(line)) for line in out.read_text().splitlines()]
+    assert [one.path for one in predictions] == [line.split()[0] for line in lines[1:]]
+    for name in ("a/astronaut.jpg", "b/astronaut.jpg"):
+        assert np.asarray(Image.open(drawn / name)).shape == np.asarray(Image.open(photos / name)).shape
+
+
+def test_json_lines_on_standard_output(ours: str, numbered: Callable[..., list[Path]]) -> None:
+    """Nothing else is there, and progress is on standard error."""
+    done = predsession("predict", *numbered(3), "--url", ours, "--json")
+    predictions = [Prediction.from_json(json.loads(line)) for line in done.stdout.splitlines()]
+    assert [box_number(one.boxes[0]) for one in predictions] == [0, 1, 2]
+    assert "3/3" in done.stderr
+    assert predsession("predict", *numbered(3), "--url", ours, "--json", "--quiet").stderr == ""
+
+
+@pytest.mark.parametrize("on_error", ["yield", "skip", "raise"])
+def test_some_failed(ours: str, tmp_path: Path, on_error: str) -> None:
+    """Exit code 1, whatever becomes of the bad ones in the output."""
+    makers.bad_neighbours(tmp_path)
+    done = predsession("predict", tmp_path, "--url", ours, "--json", "--on-error", on_error, code=1)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == {"yield": 7, "skip": 4, "raise": 1}[on_error]
+    assert sum("error" in line for line in lines) == (3 if on_error == "yield" else 0)
+
+
+def test_wrong_usage(ours: str, tmp_path: Path) -> None:
+    """Exit code 2, one line that says what to do, nothing on standard output."""
+    for arguments, words in (
+        (["predict", tmp_path / "gone.jpg", "--url", ours], "gone.jpg"),
+        (["predict", tmp_path, "--url", ours], ".jpg"),
+        (["predict", tmp_path, "--set", "nonsense"], "NAME=VALUE"),
+        (["predict"], "SOURCE"),
+        (["frobnicate"], "frobnicate"),
+    ):
+        done = predsession(*arguments, code=2)
+        assert words in done.stderr
+        assert done.stdout == ""
+
+
+def test_nobody_there() -> None:
+    """Exit code 3, and a line that names the address."""
+    done = predsession("predict", SAMPLES / "coffee.jpg", "--url", "http://127.0.0.1:9", "--quiet", code=3)
+    assert "127.0.0.1:9" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_settings_reach_the_model(detector: str) -> None:
+    """--conf, --class and --set; a class that is not there leaves nothing."""
+    picture = SAMPLES / "astronaut.jpg"
+    plain = json.loads(predsession("predict", picture, "--url", detector, "--json").stdout)
+    assert len(plain["annotation"]["objects"]) >= 1
+    for arguments in (["--conf", "0.99"], ["--class", "bus"], ["--set", "conf=0.99"]):
+        none = json.loads(predsession("predict", picture, "--url", detector, "--json", *arguments).stdout)
+        assert none["annotation"]["objects"] == []
+
+
+def test_info(detector: str, stock: str) -> None:
+    """What a server is: its classes and settings, and whether it speaks the extension."""
+    text = predsession("info", detector).stdout
+    assert "80: person" in text
+    assert "float_boxes" in text
+    assert "a stock server" in predsession("info", stock).stdout
+    assert len(json.loads(predsession("info", detector, "--json").stdout)["classes"]) == 80
+
+
+def test_help_has_examples() -> None:
+    """And the version can be asked for; neither needs the server's libraries."""
+    assert "--save-images annotated/" in predsession("predict", "--help").stdout
+    assert predsession("--version").stdout.startswith("predsession 0.")
+    for command in ("info", "serve"):
+        assert "--help" in predsession(command, "--help").stdout

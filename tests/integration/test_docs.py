@@ -1,0 +1,60 @@
+"""What the documents show works as it stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if path.exists()]
+BLOCKS = [
+    pytest.param(block, id=f"{document.name}-{number}")
+    for document in DOCUMENTS
+    for number, block in enumerate(
+        re.findall(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE)
+    )
+]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder that looks like the clone, and can be written to."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "photos").symlink_to(ROOT / "examples" / "photos")
+    return tmp_path
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_every_python_block_runs(block: str, place: Path, detector: str) -> None:
+    """In a process of its own, against the bundled detector."""
+    environment = {**os.environ, "PREDSESSION_URL": detector}
+    done = subprocess.run(
+        [sys.executable, "-c", block], cwd=place, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_readmes_commands_run(place: Path, detector: str) -> None:
+    """Each `predsession predict` and `info` line, with the server that is running here."""
+    for name in ("a.jpg", "b.png"):
+        (place / name).symlink_to(ROOT / "examples" / "photos" / "coffee.jpg")
+    text = (ROOT / "README.md").read_text()
+    lines = re.findall(r"^\$ predsession ((?:predict|info) [^#\n]*)", text, re.MULTILINE)
+    assert len(lines) >= 3
+    for line in lines:
+        words = shlex.split(line.replace("http://127.0.0.1:8000", detector))
+        done = subprocess.run(
+            [sys.executable, "-m", "predsession", *words],
+            cwd=place,
+            env={**os.environ, "PREDSESSION_URL": detector},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr

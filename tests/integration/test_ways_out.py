@@ -1,0 +1,201 @@
+"""Every way out of a session: each live job gets one stop and one clear, a finished one only its clear."""
+
+from __future__ import annotations
+
+import gc
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from predsession import ConnectError, PredictionSession
+from predsession.server.models.pixels import box_number
+from predsession.testing import Fault, FaultyServer
+
+Numbered = Callable[..., list[Path]]
+
+SUBMIT, POP = "inference_batch_async", "pop_inference_results"
+STOP, CLEAR = "stop_inference", "clear_inference_request"
+
+
+def calls_by_job(faulty: FaultyServer, endpoint: str) -> Counter[str]:
+    """Return how often each job was named in calls to an endpoint."""
+    bodies = [json.loads(call.body) for call in faulty.calls(endpoint)]
+    return Counter(body["state"]["inference_request_uuid"] for body in bodies)
+
+
+def check_ended(faulty: FaultyServer) -> None:
+    """Check that every job that was started got what it should, once."""
+    stops, clears = calls_by_job(faulty, STOP), calls_by_job(faulty, CLEAR)
+    started = len(faulty.calls(SUBMIT))
+    assert sum(clears.values()) == len(clears) == started, "each job one clear"
+    assert set(stops) <= set(clears)
+    assert all(count == 1 for count in stops.values()), "no job two stops"
+    assert len(stops) >= 1, "the run was to end before its time"
+
+
+def leave(way: str, session: PredictionSession) -> None:
+    """Leave a session that has only begun."""
+    if way == "with":
+        with session:
+            next(session)
+    elif way == "exception":
+        with pytest.raises(ZeroDivisionError), session:
+            for _ in session:
+                raise ZeroDivisionError
+    elif way == "break":
+        for _ in session:
+            break
+        session.close()
+    else:
+        next(session)
+        session.stop()
+
+
+@pytest.mark.parametrize("way", ["with", "break", "exception", "stop"])
+def test_a_session_that_is_left(either: str, numbered: Numbered, way: str) -> None:
+    """By the end of its block, by close, by an exception, by stop."""
+    with FaultyServer(either) as faulty:
+        session = PredictionSession(faulty.url, numbered(60), delay=0.03)
+        leave(way, session)
+        check_ended(faulty)
+        assert session.report().cleanup_failures == 0
+        session.close()
+
+
+def test_a_session_that_is_forgotten(either: str, numbered: Numbered) -> None:
+    """`del` is enough: nothing else holds it."""
+    with FaultyServer(either) as faulty:
+        session = PredictionSession(faulty.url, numbered(60), delay=0.03)
+        next(session)
+        del session
+        gc.collect()
+        check_ended(faulty)
+
+
+def test_a_finished_session_gets_only_clears(either: str, numbered: Numbered) -> None:
+    """There is nothing left to stop."""
+    with FaultyServer(either) as faulty:
+        assert len(list(PredictionSession(faulty.url, numbered(40)))) == 40
+        assert not faulty.calls(STOP)
+        assert len(faulty.calls(CLEAR)) == len(faulty.calls(SUBMIT)) > 1
+
+
+@pytest.mark.parametrize("when", ["exit", "exception", "fork"])
+def test_a_process_that_ends(either: str, numbered: Numbered, when: str) -> None:
+    """The interpreter ends with a session open; a forked child that ends leaves its parent's alone."""
+    folder = numbered(60)[0].parent
+    last_words = {
+        "exit": "",
+        "exception": "raise SystemExit(0)",
+        "fork": "import os\nif not os.fork():\n    raise SystemExit(0)\nos.wait()\nnext(session)",
+    }[when]
+    with FaultyServer(either) as faulty:
+        script = f"""
+from predsession import PredictionSession
+session = PredictionSession({faulty.url!r}, {str(folder)!r}, delay=0.03)
+next(session)
+{last_words}
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        check_ended(faulty)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_command(either: str, numbered: Numbered, number: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM: 130 or 143, the server's job ended, no traceback."""
+    folder = numbered(60)[0].parent
+    with FaultyServer(either) as faulty:
+        command = [sys.executable, "-m", "predsession", "predict", str(folder), "--url", faulty.url, "--json"]
+        process = subprocess.Popen(
+            [*command, "--set", "delay=0.05"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(number)
+        _, words = process.communicate(timeout=30)
+        check_ended(faulty)
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+    assert b"Traceback" not in words
+
+
+@pytest.mark.parametrize("where", ["submit", "pop", "loop"])
+def test_ctrl_c_in_a_script(either: str, numbered: Numbered, where: str) -> None:
+    """In the submit, in a poll, in the loop's body: the job is ended, the interrupt is seen."""
+    faults = {
+        "submit": [Fault("stall", SUBMIT, seconds=1.0)],
+        "pop": [Fault("stall", POP, seconds=1.0, times=99)],
+        "loop": [],
+    }[where]
+    with FaultyServer(either, faults) as faulty:
+        script = f"""
+import _thread, threading, time
+from predsession import PredictionSession
+threading.Timer(0.5, _thread.interrupt_main).start()
+try:
+    with PredictionSession({faulty.url!r}, {str(numbered(60)[0].parent)!r}, delay=0.05) as session:
+        for prediction in session:
+            time.sleep(0.1)
+except KeyboardInterrupt:
+    print("interrupted", threading.active_count())
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.stdout.split() == ["interrupted", "1"], done.stderr
+        check_ended(faulty)
+
+
+def test_a_server_that_is_gone_for_a_while(ours: str, numbered: Numbered) -> None:
+    """Connections are refused in the middle of the run: tried again, nothing lost."""
+    first = FaultyServer(ours)
+    with PredictionSession(first.url, numbered(60), delay=0.02) as session:
+        got = [box_number(session.next().boxes[0])]
+        first.close()
+        timer = threading.Timer(1.5, lambda: seconds.append(FaultyServer(ours, port=first.port)))
+        seconds: list[FaultyServer] = []
+        timer.start()
+        got += [box_number(one.boxes[0]) for one in session]
+        assert session.report().retries["connect"] > 0
+    assert got == list(range(60))
+    seconds[0].close()
+
+
+def test_a_server_that_does_not_come_back(
+    ours: str, numbered: Numbered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is the connection's, not that of the clean-up, which is a note on it."""
+
+    class Api:
+        token = None
+        retry_count = 3
+
+    faulty = FaultyServer(ours)
+    with PredictionSession(faulty.url, numbered(60), delay=0.02, api=Api()) as session:
+        next(session)
+        faulty.close()
+        with pytest.raises(ConnectError) as caught:
+            list(session)
+    assert any("while cleaning up" in note for note in caught.value.__notes__)
+
+
+def test_no_file_or_socket_is_left(ours: str, numbered: Numbered) -> None:
+    """After many sessions the process has as many open descriptors as after one."""
+    paths = numbered(3)
+
+    def run() -> int:
+        with PredictionSession(ours, paths) as session:
+            list(session)
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    first = run()
+    assert [run() for _ in range(5)][-1] <= first

@@ -1,0 +1,68 @@
+"""Output files: JSON lines, and names that are unique and stable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from predsession import ItemError, Prediction, Size
+from predsession.export.jsonl import JsonlWriter
+from predsession.export.names import OutputNames
+
+
+def prediction(path: str | None, name: str = "", index: int = 0) -> Prediction:
+    """Return an empty prediction for a file."""
+    return Prediction.from_arrays(
+        size=Size(8, 8),
+        boxes=np.zeros((0, 4)),
+        path=path,
+        name=name or (Path(path).name if path else ""),
+        index=index,
+    )
+
+
+def test_json_lines_are_read_back_equal(tmp_path: Path) -> None:
+    """Predictions and item errors, one a line, whatever their names hold."""
+    one = Prediction.from_arrays(
+        size=Size(64, 32),
+        boxes=[[1.5, 2.25, 30, 20]],
+        scores=[0.5],
+        classes=["a"],
+        path="東京\n.png",
+        name="n",
+    )
+    with JsonlWriter(tmp_path / "new" / "p.jsonl") as writer:
+        writer.write(one)
+        writer.write(ItemError("item 1, x.jpg: empty file", index=1, name="x.jpg", reason="empty file"))
+    first, second = (tmp_path / "new" / "p.jsonl").read_text(encoding="utf-8").splitlines()
+    assert Prediction.from_json(json.loads(first)) == one
+    assert json.loads(second) == {
+        "index": 1, "name": "x.jpg", "path": None, "error": {"type": "ItemError", "message": "empty file"},
+    }  # fmt: skip
+
+
+def test_folders_are_kept_and_names_never_clash(tmp_path: Path) -> None:
+    """a/1.jpg, b/1.jpg, b/1.png keep their places; what would clash gets a number."""
+    root = tmp_path / "in"
+    for folder in ("a", "b"):
+        (root / folder).mkdir(parents=True)
+    names = OutputNames(tmp_path / "out", [str(root)])
+    given = [
+        names.path_for(prediction(str(path))).relative_to(tmp_path / "out")
+        for path in (root / "a/1.jpg", root / "b/1.jpg", root / "b/1.png", root / "b/1.PNG", root / "b/1.gif")
+    ]
+    assert [str(path) for path in given] == ["a/1.jpg", "b/1.jpg", "b/1.png", "b/1_2.PNG", "b/1.gif.png"]
+
+
+def test_what_has_no_place_gets_its_name(tmp_path: Path) -> None:
+    """Pictures without a path, or from elsewhere; nothing is ever written outside the folder."""
+    names = OutputNames(tmp_path, ["http://x/a.jpg"])
+    given = [
+        names.path_for(one).name
+        for one in (prediction(None, "a.jpg"), prediction(None, "a.jpg"), prediction(None, index=7))
+    ]
+    assert given == ["a.jpg", "a_2.jpg", "image_0007.png"]
+    outside = OutputNames(tmp_path / "out", [str(tmp_path)]).path_for(prediction("/elsewhere/../etc/x.png"))
+    assert outside == tmp_path / "out" / "x.png"
