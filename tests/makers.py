@@ -90,9 +90,13 @@ def exif(orientation: int) -> Image.Exif:
 
 def turned(kind: str, orientation: int, *, size: tuple[int, int] = SIZE, **options: object) -> bytes:
     """Return the picture stored turned, with the orientation that makes it upright, then of this size."""
+    return encoded(stored(picture(size), orientation), kind, exif=exif(orientation), **options)
+
+
+def stored(upright: Image.Image, orientation: int) -> Image.Image:
+    """Return an upright image as a camera that states this orientation stores it."""
     turn = _STORED[orientation]
-    stored = picture(size) if turn is None else picture(size).transpose(turn)
-    return encoded(stored, kind, exif=exif(orientation), **options)
+    return upright if turn is None else upright.transpose(turn)
 
 
 def jpeg(

@@ -179,6 +179,22 @@ def test_a_photo_with_exif_orientation(detector: str, tmp_path: Path, way: str) 
     assert outcome.load_image().shape[:2] == (upright.height, upright.width)
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_every_orientation_on_every_server(either: str, tmp_path: Path, kind: str, orientation: int) -> None:
+    """However the camera was held: the number can only be read from the upright picture."""
+    upright = Image.fromarray(number_picture(77, (96, 64)))
+    data = makers.encoded(
+        makers.stored(upright, orientation), kind, exif=makers.exif(orientation), quality=95
+    )
+    path = makers.write(tmp_path / f"x.{kind.lower()}", data)
+    with Image.open(path) as opened:
+        outcomes = run(either, [path, data, opened])
+    assert [box_number(one.boxes[0]) for one in outcomes if one] == [77] * 3
+    assert {one.size for one in outcomes if one} == {Size(96, 64)}
+    assert {one.load_image().shape for one in outcomes if one} == {(64, 96, 3)}
+
+
 def test_sources_that_hold_nothing(tmp_path: Path) -> None:
     """An empty folder, an empty list, a missing path: errors that name them, and what to do."""
     for source, words in (
