@@ -8,6 +8,7 @@ docs/protocol.md, "Polling".
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 
 from predsession.server.job import Job
@@ -176,5 +177,6 @@ def listed(job: Job) -> dict[str, JSON]:
         "finished": job.ended,
         "created_at": job.created,
         "updated_at": job.updated,
+        "age_s": time.monotonic() - job.created,
         "lease": job.facts.extension,
     }

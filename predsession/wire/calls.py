@@ -135,6 +135,11 @@ def pop_acked(uuid: str, *, ack: int, wait: float | None, limit: int) -> Call:
     return Call("pop_inference_results", state)
 
 
+def list_jobs(session: str | None = None) -> Call:
+    """Ask for the live jobs of a session, or for all (extension ``list``)."""
+    return Call("list_inference_requests", {} if session is None else {"session": session})
+
+
 def progress(uuid: str) -> Call:
     """Ask how far the job is; consumes nothing."""
     return _by_uuid("get_inference_progress", uuid)

@@ -221,3 +221,55 @@ def parse_item_fault(item: JSONObject) -> ItemFault | None:
         return None
     fault = as_object(item["error"])
     return ItemFault(str(fault.get("type") or "ItemError"), str(fault.get("message") or item["error"]))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJob:
+    """A job in the server's list (extension ``list``).
+
+    Parameters
+    ----------
+    uuid : str
+        The job.
+    session : str or None
+        The session it belongs to.
+    first_index : int or None
+        Position in the session's source of its first item.
+    current, total : int or None
+        Items done and to do.
+    stage_text : str
+        Where it stands, in the server's words.
+    age : float or None
+        Seconds since it was started.
+    raw : mapping
+        The whole entry.
+    """
+
+    uuid: str
+    session: str | None = None
+    first_index: int | None = None
+    current: int | None = None
+    total: int | None = None
+    stage_text: str = ""
+    age: float | None = None
+    raw: JSONObject = field(default_factory=dict)
+
+
+def parse_job_list(reply: Reply) -> list[LiveJob]:
+    """Read the answer to ``list_inference_requests``."""
+    return [_live_job(as_object(entry)) for entry in as_list(as_object(parse_json(reply)).get("requests"))]
+
+
+def _live_job(entry: JSONObject) -> LiveJob:
+    """Read one entry of the list."""
+    session, numbers = entry.get("session"), as_object(entry.get("progress"))
+    return LiveJob(
+        uuid=str(entry.get("uuid") or ""),
+        session=session if isinstance(session, str) else None,
+        first_index=_count(entry.get("first_index")),
+        current=_count(numbers.get("current")),
+        total=_count(numbers.get("total")),
+        stage_text=str(entry.get("stage") or ""),
+        age=_number(entry.get("age_s")),
+        raw=entry,
+    )

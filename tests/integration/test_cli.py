@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from predsession import Prediction
+from predsession import Prediction, PredictionSession, errors
 from predsession.server.models.pixels import box_number
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -107,6 +107,24 @@ def test_info(detector: str, stock: str) -> None:
     assert "float_boxes" in text
     assert "a stock server" in predsession("info", stock).stdout
     assert len(json.loads(predsession("info", detector, "--json").stdout)["classes"]) == 80
+
+
+def test_jobs_are_listed_stopped_and_cleared(
+    ours: str, stock: str, numbered: Callable[..., list[Path]]
+) -> None:
+    """A session's jobs are seen from outside; a stock server cannot list, and an unknown job is told."""
+    with PredictionSession(ours, numbered(30), delay=0.2, on_error="skip") as session:
+        next(session)
+        listed = json.loads(predsession("jobs", ours, "--json").stdout)
+        uuid = next(job["uuid"] for job in listed if job["progress"]["total"] == 8)
+        assert uuid in session.status().jobs
+        assert uuid in predsession("jobs", ours).stdout
+        predsession("jobs", ours, "--stop", uuid)
+        with pytest.raises(errors.JobCancelledError, match="somebody else"):
+            list(session)
+    predsession("jobs", ours, "--clear", uuid)
+    assert "stock server" in predsession("jobs", stock, code=3).stderr
+    assert "no job nonsense" in predsession("jobs", ours, "--stop", "nonsense", code=3).stderr
 
 
 def test_help_has_examples() -> None:

@@ -1,0 +1,72 @@
+"""The command line: ``predsession predict | serve | info | jobs``; each command has a file of its own.
+
+Only the result goes to standard output; progress and messages go to standard error. Exit codes: 0 all went
+well, 1 some items failed, 2 wrong usage or source, 3 the server, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from predsession import __version__
+from predsession.cli import inspect, predict
+from predsession.cli.codes import INTERRUPTED, OK, SERVER, USAGE, say
+from predsession.errors import MissingExtraError, PredSessionError, SourceError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    args = _parser().parse_args(arguments)
+    try:
+        return int(args.run(args))
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has left; what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (SourceError, MissingExtraError) as error:
+        say(str(error))
+        return USAGE
+    except PredSessionError as error:
+        # Before the built-in errors: a time-out of ours is an OSError, too.
+        say(str(error))
+        return SERVER
+    except (TypeError, ValueError, OSError) as error:
+        say(str(error))
+        return USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Build the parser; nothing heavy is imported for it."""
+    parser = argparse.ArgumentParser(prog="predsession", description="Run images through a deployed model.")
+    parser.add_argument("--version", action="version", version=f"predsession {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    predict.add_to(commands)
+    _add_serve(commands)
+    inspect.add_to(commands)
+    return parser
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``serve``, whose options belong to the server's room."""
+    from predsession.server import command
+
+    serve = commands.add_parser("serve", help="run the embedded server")
+    command.add_arguments(serve)
+    serve.set_defaults(run=command.run)
