@@ -113,10 +113,10 @@ def test_jobs_are_listed_stopped_and_cleared(
     ours: str, stock: str, numbered: Callable[..., list[Path]]
 ) -> None:
     """A session's jobs are seen from outside; a stock server cannot list, and an unknown job is told."""
-    with PredictionSession(ours, numbered(30), delay=0.2, on_error="skip") as session:
+    with PredictionSession(ours, numbered(30), delay=0.4) as session:
         next(session)
         listed = json.loads(predsession("jobs", ours, "--json").stdout)
-        uuid = next(job["uuid"] for job in listed if job["progress"]["total"] == 8)
+        uuid = next(job["uuid"] for job in reversed(listed) if job["progress"]["total"] == 8)
         assert uuid in session.status().jobs
         assert uuid in predsession("jobs", ours).stdout
         predsession("jobs", ours, "--stop", uuid)

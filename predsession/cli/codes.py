@@ -1,0 +1,12 @@
+"""Exit codes, and the way to speak to the user beside the result."""
+
+from __future__ import annotations
+
+import sys
+
+OK, SOME_FAILED, USAGE, SERVER, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+
+
+def say(text: str) -> None:
+    """Tell the user something, beside the result."""
+    print(f"predsession: {text}", file=sys.stderr)

@@ -1,0 +1,109 @@
+"""``predsession info`` and ``predsession jobs``: what a server is, and what it is doing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from predsession.cli.codes import OK, SERVER, say
+from predsession.errors import NotFoundError
+from predsession.wire import calls
+from predsession.wire.httpreply import is_unknown_job, parse_json
+
+if TYPE_CHECKING:
+    from predsession.http.caller import Caller
+    from predsession.wire.replies import LiveJob
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    info = commands.add_parser("info", help="what a server is and can do")
+    info.add_argument("url", help="the server's base URL")
+    info.add_argument("--json", action="store_true", help="print JSON")
+    info.set_defaults(run=_info)
+    jobs = commands.add_parser("jobs", help="what a server is doing; stop or clear a job")
+    jobs.add_argument("url", help="the server's base URL")
+    jobs.add_argument("--stop", metavar="UUID", help="stop this job; what is computed can be fetched")
+    jobs.add_argument("--clear", metavar="UUID", help="stop this job and let the server forget it")
+    jobs.add_argument("--json", action="store_true", help="print JSON")
+    jobs.set_defaults(run=_jobs)
+
+
+@contextmanager
+def _caller(url: str) -> Iterator[Caller]:
+    """Open a connection to a server."""
+    from predsession.http.auth import find_token
+    from predsession.http.caller import Caller
+    from predsession.http.transport import HttpTransport
+
+    transport = HttpTransport(url, token=find_token(None, None, explicit_url=url))
+    try:
+        yield Caller(transport)
+    finally:
+        transport.close()
+
+
+def _info(args: argparse.Namespace) -> int:
+    """Run ``info``."""
+    from predsession.wire.meta import ModelMeta
+    from predsession.wire.replies import parse_info
+
+    with _caller(args.url) as caller:
+        info = parse_info(caller.call(calls.session_info()))
+        meta = ModelMeta.from_json(parse_json(caller.call(calls.model_meta())))
+        settings = parse_json(caller.call(calls.custom_settings()))
+    if args.json:
+        print(json.dumps({"info": info.raw, "classes": meta.names, "settings": settings}, ensure_ascii=False))
+        return OK
+    names = ", ".join(meta.names[:8]) + (", ..." if len(meta.names) > 8 else "")
+    inner = settings.get("settings") if isinstance(settings, dict) else settings
+    print(f"server      {info.app_name or 'unnamed'}")
+    print(f"task        {info.raw.get('task type', 'not said')}")
+    print(f"classes     {len(meta.names)}: {names}")
+    print(f"settings    {inner if isinstance(inner, str) else json.dumps(inner)}")
+    print(f"extension   {', '.join(sorted(info.features)) or 'none: a stock server'}")
+    return OK
+
+
+def _jobs(args: argparse.Namespace) -> int:
+    """Run ``jobs``."""
+    with _caller(args.url) as caller:
+        for uuid, call in ((args.stop, calls.stop), (args.clear, calls.clear)):
+            if uuid is None:
+                continue
+            if is_unknown_job(caller.call(calls.status(uuid))):
+                say(f"{args.url} knows no job {uuid}")
+                return SERVER
+            caller.call(call(uuid))
+        if args.stop is None and args.clear is None:
+            return _list(caller, args)
+    return OK
+
+
+def _list(caller: Caller, args: argparse.Namespace) -> int:
+    """Print the live jobs."""
+    from predsession.wire.replies import parse_job_list
+
+    try:
+        reply = caller.call(calls.list_jobs())
+    except NotFoundError:
+        say(f"{args.url} is a stock server, which cannot list its jobs; --stop and --clear work with a uuid")
+        return SERVER
+    jobs = parse_job_list(reply)
+    if args.json:
+        print(json.dumps([job.raw for job in jobs]))
+        return OK
+    print(f"{'uuid':<32}  {'done':>13}  {'age':>6}  stage")
+    for job in jobs:
+        print(_row(job))
+    return OK
+
+
+def _row(job: LiveJob) -> str:
+    """Return a job's line."""
+    total = "?" if job.total is None else job.total
+    age = "?" if job.age is None else f"{job.age:.0f} s"
+    return f"{job.uuid:<32}  {f'{job.current or 0}/{total}':>13}  {age:>6}  {job.stage_text}"

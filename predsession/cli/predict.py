@@ -1,0 +1,144 @@
+"""``predsession predict``: images in, a table or JSON lines out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from predsession.cli.codes import OK, SOME_FAILED, TERMINATED, say
+from predsession.errors import ItemError
+
+if TYPE_CHECKING:
+    from predsession.prediction import Prediction
+
+EXAMPLES = """\
+examples:
+  predsession predict photos/                                run a folder on a server of its own
+  predsession predict photos/ --url http://127.0.0.1:8000    run it on a server that is there
+  predsession predict a.jpg b.png --out preds.jsonl          files in, JSON lines out
+  predsession predict photos/ --recursive --conf 0.5 --class person --class dog
+  predsession predict photos/ --save-images annotated/       draw the predictions
+  predsession predict photos/ --json | jq .name              JSON lines on standard output
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    predict = commands.add_parser(
+        "predict",
+        help="run images, folders or URLs through a model",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = predict.add_argument
+    add("source", nargs="+", metavar="SOURCE", help="image files, folders, image URLs")
+    add("--url", help="the server; default: $PREDSESSION_URL, else an embedded server is started")
+    add("--out", metavar="FILE", help="write the predictions to this file, as JSON lines")
+    add("--save-images", metavar="DIR", help="write the pictures with the predictions drawn to this folder")
+    add("--conf", type=float, help="lowest score")
+    add("--class", dest="classes", action="append", metavar="NAME", help="keep this class (repeatable)")
+    add("--set", dest="settings", action="append", type=_setting, default=[], metavar="NAME=VALUE",
+        help="another of the model's settings; VALUE is JSON or text (repeatable)")  # fmt: skip
+    add("--batch-size", type=int, help="images the model takes at once")
+    add("--recursive", action="store_true", help="look into subfolders")
+    add("--on-error", choices=("yield", "skip", "raise"), default="yield",
+        help="a bad image is listed in its place (default), is left out, or ends the run")  # fmt: skip
+    add("--json", action="store_true", help="print JSON lines instead of a table")
+    add("--quiet", action="store_true", help="show no progress bar")
+    add("--ca", metavar="FILE", help="a CA bundle to trust")
+    predict.set_defaults(run=run)
+
+
+def _setting(text: str) -> tuple[str, object]:
+    """Read ``NAME=VALUE``."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from contextlib import ExitStack
+
+    from predsession.export.jsonl import JsonlWriter
+    from predsession.export.names import OutputNames
+    from predsession.session import PredictionSession
+
+    # A batch system ends a job with SIGTERM: leave by the same way out as everybody else.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    with ExitStack() as stack:
+        session = stack.enter_context(
+            PredictionSession(
+                args.url,
+                args.source[0] if len(args.source) == 1 else args.source,
+                recursive=args.recursive,
+                conf=args.conf,
+                classes=args.classes,
+                settings=dict(args.settings),
+                batch_size=args.batch_size,
+                on_error=args.on_error,
+                show_progress=not args.quiet,
+                verify=args.ca or True,
+            )
+        )
+        writer = stack.enter_context(JsonlWriter(args.out)) if args.out else None
+        names = OutputNames(args.save_images, args.source) if args.save_images else None
+        report = _Report(as_json=args.json)
+        try:
+            for outcome in session:
+                if writer is not None:
+                    writer.write(outcome)
+                if names is not None and not isinstance(outcome, ItemError):
+                    outcome.visualize(save_path=names.path_for(outcome))
+                report.add(outcome)
+        except ItemError as error:
+            say(str(error))
+    report.end()
+    return SOME_FAILED if session.errors else OK
+
+
+class _Report:
+    """Prints outcomes: JSON lines as they come, or a table at the end.
+
+    Parameters
+    ----------
+    as_json : bool
+        Which.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._rows = [("file", "objects", "best score")]
+
+    def add(self, outcome: Prediction | ItemError) -> None:
+        """Take one outcome."""
+        from predsession.export.jsonl import to_line
+
+        if self._as_json:
+            print(to_line(outcome), flush=True)
+            return
+        name = outcome.path or outcome.name
+        if isinstance(outcome, ItemError):
+            self._rows.append((name, "-", f"error: {outcome.reason}"))
+            return
+        scores, classes = outcome.scores, outcome.classes
+        best = int(scores.argmax()) if len(scores) else -1
+        text = f"{scores[best]:.2f} {classes[best]}" if best >= 0 else ""
+        self._rows.append((name, str(len(scores)), text))
+
+    def end(self) -> None:
+        """Print the table."""
+        if self._as_json:
+            return
+        shown = [[cell.encode("unicode_escape").decode() if not cell.isprintable() else cell for cell in row]
+                 for row in self._rows]  # fmt: skip
+        widths = [max(len(row[column]) for row in shown) for column in range(2)]
+        for file, objects, best in shown:
+            print(f"{file:<{widths[0]}}  {objects:>{widths[1]}}  {best}".rstrip())
