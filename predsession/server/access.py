@@ -5,14 +5,32 @@ from __future__ import annotations
 import hmac
 import logging
 import time
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from predsession.server.answers import dump
+from predsession.server.metrics import Metrics
+from predsession.server.refusal import explained
+from predsession.wire.jsontypes import JSON
+
+_OPEN = frozenset({"/healthz", "/readyz"})
+_CLOSED = "This server wants a token, in the header x-api-key, or as Authorization: Bearer."
+_NO_PAGE = "Pages of other origins may not call this server; --cors-origin lets them."
+_QUIET_CALLS = frozenset({"pop_inference_results", "inference_image", "inference_batch"})
+"""Calls whose time says nothing about the server: they wait for a model."""
 _log = logging.getLogger("predsession.access")
-_REFUSED = (
-    b'{"detail":"This server wants a token: header x-api-key, or Authorization: Bearer.","success":false}'
-)
+
+
+@dataclass(slots=True)
+class _Traffic:
+    """What one request came to."""
+
+    status: int = 0
+    received: int = 0
+    sent: int = 0
 
 
 class Access:
@@ -24,48 +42,112 @@ class Access:
         What lies behind the door.
     token : str or None
         What a caller must show, where set.
+    origins : tuple of str
+        Other web origins whose pages may call.
+    metrics : Metrics
+        Counts requests.
+    calls : frozenset of str
+        The known calls; others are counted together.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str | None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str | None,
+        origins: tuple[str, ...],
+        metrics: Metrics,
+        calls: frozenset[str],
+    ) -> None:
         self._app = app
         self._token = None if token is None else token.encode()
+        self._origins = origins
+        self._metrics = metrics
+        self._calls = calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or refuse it, and log it."""
+        """Let a request in, or refuse it; log and count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        status = 0
+        traffic = _Traffic()
 
-        async def watching(message: Message) -> None:
-            nonlocal status
+        async def watched_receive() -> Message:
+            message = await receive()
+            traffic.received += len(message.get("body", b""))
+            return message
+
+        async def watched_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                status = message["status"]
+                traffic.status = message["status"]
+            traffic.sent += len(message.get("body", b""))
             await send(message)
 
         try:
-            if self._allowed(Headers(scope=scope)):
-                await self._app(scope, receive, watching)
+            refusal = self._refusal(scope["path"], Headers(scope=scope))
+            if refusal is None:
+                await self._app(scope, watched_receive, watched_send)
             else:
-                await _refuse(watching)
+                await _refuse(watched_send, *refusal)
         finally:
-            # The path only: a query may hold anything.
-            milliseconds = (time.perf_counter() - began) * 1000
-            _log.info("%s %s %d %.1f ms", scope["method"], ascii(scope["path"])[1:-1], status, milliseconds)
+            self._note(scope, traffic, time.perf_counter() - began)
 
-    def _allowed(self, headers: Headers) -> bool:
-        """Compare in constant time, so that the time taken tells nothing about the token."""
-        if self._token is None:
+    def _refusal(self, path: str, headers: Headers) -> tuple[int, JSON] | None:
+        """Return status and answer for a request that may not come in."""
+        origin = headers.get("origin")
+        if origin is not None and not self._may_call(origin, headers.get("host", "")):
+            return 403, explained(_NO_PAGE)
+        if self._token is None or path in _OPEN:
+            return None
+        scheme, _, rest = headers.get("authorization", "").partition(" ")
+        shown = headers.get("x-api-key") or (rest if scheme.lower() == "bearer" else "")
+        # In constant time, so that the time taken tells nothing about the token.
+        if hmac.compare_digest(shown.encode(), self._token):
+            return None
+        return 401, explained(_CLOSED)
+
+    def _may_call(self, origin: str, host: str) -> bool:
+        """Whether a browser's page may call: our own, or one that was let in."""
+        # A browser sends a page's POST to any address, also to one that only this machine can reach. So a
+        # page of another origin is refused, and so is one that reached us under a name that is not ours to
+        # know: a foreign name that was made to point here.
+        if origin in self._origins:
             return True
-        bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        shown = headers.get("x-api-key") or bearer
-        return hmac.compare_digest(shown.encode(), self._token)
+        page = urlsplit(origin)
+        named = (page.hostname or "").strip("[]")
+        local = named == "localhost" or named.replace(".", "").isdigit() or ":" in named
+        return page.netloc == host and (local or self._token is not None)
+
+    def _note(self, scope: Scope, traffic: _Traffic, seconds: float) -> None:
+        """Write the line, and count."""
+        path: str = scope["path"]
+        client = scope["client"][0] if scope.get("client") else ""
+        name = path.rsplit("/", 1)[-1]
+        call = name if name in self._calls else "other"
+        self._metrics.count("requests_total", call=call, status=str(traffic.status))
+        if call not in _QUIET_CALLS:
+            self._metrics.observe("request_seconds", seconds, call=call)
+        # The path only: a query may hold anything.
+        shown = ascii(path)[1:-1]
+        fields = {
+            "client": client,
+            "method": scope["method"],
+            "path": shown,
+            "status": traffic.status,
+            "ms": round(seconds * 1000, 1),
+            "received": traffic.received,
+            "sent": traffic.sent,
+        }
+        text = "%(client)s %(method)s %(path)s %(status)d %(ms)s ms, %(received)d in, %(sent)d out"
+        _log.info(text, fields, extra={"fields": fields})
 
 
-async def _refuse(send: Send) -> None:
-    """Answer 401 without reading the body."""
-    headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
-    headers.append((b"content-length", str(len(_REFUSED)).encode()))
-    await send({"type": "http.response.start", "status": 401, "headers": headers})
-    await send({"type": "http.response.body", "body": _REFUSED})
+async def _refuse(send: Send, status: int, answer: JSON) -> None:
+    """Answer without reading the body."""
+    body = dump(answer)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

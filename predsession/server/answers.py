@@ -167,6 +167,7 @@ def listed(job: Job) -> dict[str, JSON]:
     progress = {"current": job.done, "total": job.facts.total}
     return {
         "uuid": job.uuid,
+        "model": job.facts.model,
         "session": job.facts.session,
         "first_index": job.facts.first_index,
         "stage": job.stage.value,

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -18,12 +19,15 @@ from predsession.server import answers
 from predsession.server.access import Access
 from predsession.server.info_routes import InfoRoutes
 from predsession.server.job_routes import JobRoutes
+from predsession.server.operate_routes import OperateRoutes
 from predsession.server.refusal import Fault, Refusal
 from predsession.server.service import Service
 from predsession.server.submit_routes import SubmitRoutes
 from predsession.wire.jsontypes import JSON
 
 Handler: TypeAlias = Callable[[Request], Awaitable["JSON | Response"]]
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+_GONE = 499  # nobody reads it; it is for the log
 _log = logging.getLogger("predsession.server")
 
 
@@ -38,46 +42,59 @@ def make_app(service: Service) -> ASGIApp:
     Returns
     -------
     ASGI application
-        Every call is a POST; anything else is answered as a stock server does.
+        Every call is a POST, also below a model's name; anything else is answered as a stock server does.
     """
     plain = service.config.plain_errors
-    routes = [
-        Route(f"/{name}", _guarded(handler, plain=plain), methods=["POST"])
-        for name, handler in _calls(service)
-    ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _plain_detail})
-    return Access(app, token=service.config.token)
+    calls, reads = _calls(service), _reads(service)
+    routes = [Route(f"/{name}", _guarded(read, plain=plain), methods=["GET"]) for name, read in reads.items()]
+    for name, call in calls.items():
+        routes.append(Route(f"/{name}", _guarded(call, plain=plain), methods=["POST"]))
+        if not service.stock:
+            routes.append(Route(f"/{{model}}/{name}", _guarded(call, plain=plain), methods=["POST"]))
+    app: ASGIApp = Starlette(routes=routes, exception_handlers={HTTPException: _plain_detail})
+    door = service.config.door
+    if door.origins:
+        headers = ["content-type", "x-api-key", "authorization", "idempotency-key"]
+        app = CORSMiddleware(app, door.origins, allow_methods=["GET", "POST"], allow_headers=headers)
+    known = frozenset({*calls, *reads})
+    return Access(app, token=door.token, origins=door.origins, metrics=service.metrics, calls=known)
 
 
-def _calls(service: Service) -> list[tuple[str, Handler]]:
+def _calls(service: Service) -> dict[str, Handler]:
     """Return every call with its handler."""
     info, jobs, submits = InfoRoutes(service), JobRoutes(service), SubmitRoutes(service)
-    calls: list[tuple[str, Handler]] = [
-        ("get_session_info", info.get_session_info),
-        ("get_model_meta", info.get_model_meta),
-        ("get_output_classes_and_tags", info.get_model_meta),
-        ("get_custom_inference_settings", info.get_custom_inference_settings),
-        ("get_tracking_settings", info.get_tracking_settings),
-        ("get_status", info.get_status),
-        ("is_deployed", info.is_deployed),
-        ("is_ready", info.is_ready),
-        ("inference_batch_async", submits.inference_batch_async),
-        ("inference_image", submits.inference_image),
-        ("inference_batch", submits.inference_batch),
-        ("get_inference_progress", jobs.get_inference_progress),
-        ("get_inference_status", jobs.get_inference_status),
-        ("get_preparing_progress", jobs.get_preparing_progress),
-        ("get_inference_result", jobs.get_inference_result),
-        ("pop_inference_results", jobs.pop_inference_results),
-        ("stop_inference", jobs.stop_inference),
-        ("clear_inference_request", jobs.clear_inference_request),
-    ]
+    calls: dict[str, Handler] = {
+        "get_session_info": info.get_session_info,
+        "get_model_meta": info.get_model_meta,
+        "get_output_classes_and_tags": info.get_model_meta,
+        "get_custom_inference_settings": info.get_custom_inference_settings,
+        "get_tracking_settings": info.get_tracking_settings,
+        "get_status": info.get_status,
+        "is_deployed": info.is_deployed,
+        "is_ready": info.is_ready,
+        "inference_batch_async": submits.inference_batch_async,
+        "inference_image": submits.inference_image,
+        "inference_batch": submits.inference_batch,
+        "get_inference_progress": jobs.get_inference_progress,
+        "get_inference_status": jobs.get_inference_status,
+        "get_preparing_progress": jobs.get_preparing_progress,
+        "get_inference_result": jobs.get_inference_result,
+        "pop_inference_results": jobs.pop_inference_results,
+        "stop_inference": jobs.stop_inference,
+        "clear_inference_request": jobs.clear_inference_request,
+    }
     if not service.stock:
-        calls.append(("list_inference_requests", jobs.list_inference_requests))
+        calls["list_inference_requests"] = jobs.list_inference_requests
     return calls
 
 
-def _guarded(handler: Handler, *, plain: bool) -> Callable[[Request], Awaitable[Response]]:
+def _reads(service: Service) -> dict[str, Handler]:
+    """Return every path that is read with a GET."""
+    operate = OperateRoutes(service)
+    return {"healthz": operate.healthz, "readyz": operate.readyz, "metrics": operate.metrics}
+
+
+def _guarded(handler: Handler, *, plain: bool) -> Endpoint:
     """Return the endpoint that answers with JSON, also where the handler fails."""
 
     async def endpoint(request: Request) -> Response:
@@ -89,7 +106,7 @@ def _guarded(handler: Handler, *, plain: bool) -> Callable[[Request], Awaitable[
         except Fault as fault:
             return _fault(fault, plain=plain)
         except ClientDisconnect:
-            return Response(status_code=499)
+            return Response(status_code=_GONE)
         except Exception as error:  # noqa: BLE001 - the border: a bug is one call's failure, not the server's
             _log.error("%s", traceback.format_exc())
             return _fault(Fault(repr(error)), plain=plain)

@@ -36,7 +36,7 @@ async def read_json_state(request: Request, *, limit: int) -> JSONObject:
     Refusal
         If the body is too large or no JSON object.
     """
-    body = await _read_body(request, limit)
+    body = await read_body(request, limit)
     if not body:
         raise Fault("AttributeError(\"'State' object has no attribute 'state'\")")
     try:
@@ -51,8 +51,26 @@ async def read_json_state(request: Request, *, limit: int) -> JSONObject:
     return state
 
 
-async def _read_body(request: Request, limit: int) -> bytes:
-    """Read a body that may not be larger than the limit."""
+async def read_body(request: Request, limit: int) -> bytes:
+    """Read a whole body.
+
+    Parameters
+    ----------
+    request : Request
+        The call.
+    limit : int
+        The largest body, in bytes.
+
+    Returns
+    -------
+    bytes
+        The body, empty where there is none.
+
+    Raises
+    ------
+    Refusal
+        If it is larger.
+    """
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

@@ -5,38 +5,23 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
-import logging
 import os
+import re
 import socket
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from predsession.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from predsession.server.config import ServerConfig
+from predsession.server.config import Door, Limits, ModelSpec, ServerConfig
+from predsession.server.folders import CommandError, server_folder
 
 USAGE, SERVER = 2, 3
 _NEEDED = ("starlette", "uvicorn", "python_multipart", "onnxruntime")
-
-
-class CommandError(Exception):
-    """The server cannot be started; the message says what to do.
-
-    Parameters
-    ----------
-    message : str
-        One line.
-    code : int
-        The exit code.
-    """
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_TOKEN_VARIABLE = "PREDSESSION_SERVER_TOKEN"  # noqa: S105 - the variable's name, not a token
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,24 +33,83 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         Of the subcommand.
     """
     add = parser.add_argument
-    add("target", nargs="?", metavar="MODEL", help="detect (default), segment, or pixels, a model for tests")
-    add("--model", metavar="MODEL", help="the same, spelled out")
+    add("target", nargs="?", metavar="MODEL",
+        help="detect (default), segment, pixels (a model for tests), module:Model, path/to/file.py:Model, or "
+        "a description file of an ONNX detector (.toml)")  # fmt: skip
+    add("--model", action="append", default=[], metavar="[NAME=]MODEL",
+        help="the same, by name; repeat it for several, of which the first is the usual one")  # fmt: skip
+    add("--workers", type=_positive, default=1, metavar="N", help="processes for each model (default: 1)")
     add("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     add("--port", type=int, default=8000, help="port; 0 takes any that is free (default: 8000)")
-    add("--token", help="what callers must show (default: the environment variable PREDSESSION_SERVER_TOKEN)")
+    add("--token", help=f"what callers must show; better in the environment, as {_TOKEN_VARIABLE}")
+    add("--insecure", action="store_true", help="listen beyond this machine without a token")
+    add("--certfile", type=Path, help="certificate, for TLS")
+    add("--keyfile", type=Path, help="its key")
+    add("--cors-origin", action="append", default=[], metavar="ORIGIN", help="let pages of this origin call")
     add("--data", type=Path, metavar="DIR", help="where jobs and results are kept across restarts")
     add("--ephemeral", action="store_true", help="keep nothing: jobs and results end with the server")
     add(
         "--stock",
         action="store_true",
-        help="imitate a stock server, with its limits and without the extension",
+        help="imitate a stock server: its limits, none of the extension",
     )
     add(
         "--plain-errors", action="store_true", help="with --stock: answer faults as its development mode does"
     )
     add("--announce", action="store_true", help="print one line of JSON with the address once it is ready")
     add("--follow-stdin", action="store_true", help="end when stdin ends")
+    add("--log-json", action="store_true", help="log lines of JSON")
     add("--quiet", action="store_true", help="log errors only")
+    _add_limits(parser)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add an option for each limit."""
+    group = parser.add_argument_group("limits", "numbers; K, M and G stand for 1024, its square and its cube")
+    for limit in fields(Limits):
+        default: int | float = getattr(Limits(), limit.name)
+        kind = _size if isinstance(default, int) else _seconds
+        text = f"{limit.metadata['help']} (default: {_shown(default)})"
+        group.add_argument(
+            f"--limit-{limit.name}",
+            type=kind,
+            default=limit.default,
+            metavar="N",
+            help=text.replace("%", "%%"),
+        )
+
+
+def _shown(value: float) -> str:
+    """Write a limit as one may type it."""
+    for unit, size in reversed(_UNITS.items()):
+        if isinstance(value, int) and value >= size and value % size == 0:
+            return f"{value // size}{unit}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _size(text: str) -> int:
+    """Read a number that may end in K, M or G."""
+    number, unit = (text[:-1], text[-1]) if text[-1:].upper() in _UNITS else (text, "")
+    value = float(number) * _UNITS.get(unit.upper(), 1)
+    if not 0 < value < 1 << 60:
+        raise argparse.ArgumentTypeError(f"{text!r} is out of range")
+    return int(value)
+
+
+def _seconds(text: str) -> float:
+    """Read a time."""
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is out of range")
+    return value
+
+
+def _positive(text: str) -> int:
+    """Read a whole number of at least 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,66 +130,77 @@ def run(args: argparse.Namespace) -> int:
     MissingExtraError
         If the extra ``server`` is not installed.
     """
-    for name in _NEEDED:
-        if importlib.util.find_spec(name) is None:
-            raise MissingExtraError("server", "predsession serve")
-    level = logging.ERROR if args.quiet else logging.INFO
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(message)s")
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
+        raise MissingExtraError("server", "predsession serve")
+    from predsession.server import log
+
+    log.set_up(as_json=args.log_json, quiet=args.quiet)
     try:
-        with _folder(args) as folder:
-            _serve(args, folder)
+        door = _door(args)
+        models = model_specs([*([args.target] if args.target else []), *args.model])
+        with server_folder(args.data, ephemeral=_is_ephemeral(args), port=args.port) as folder:
+            _serve(_config(args, models, door, folder))
     except CommandError as error:
         print(f"predsession serve: {error}", file=sys.stderr)  # noqa: T201 - a command's one line
         return error.code
-    except KeyboardInterrupt:
-        return 130
     return 0
 
 
-def _serve(args: argparse.Namespace, folder: Path) -> None:
-    """Take the port and serve."""
-    from predsession.server.models.card import ModelLoadError
-    from predsession.server.serve import serve
+def model_specs(words: Sequence[str]) -> tuple[ModelSpec, ...]:
+    """Read the models of the command line.
 
-    config = _config(args, folder)
-    with contextlib.closing(_listen(config)) as listener:
-        try:
-            serve(config, listener)
-        except ModelLoadError as error:
-            raise CommandError(str(error), USAGE) from error
+    Parameters
+    ----------
+    words : sequence of str
+        Each ``target`` or ``name=target``.
 
+    Returns
+    -------
+    tuple of ModelSpec
+        In order; the bundled detector where there are none.
 
-def _config(args: argparse.Namespace, folder: Path) -> ServerConfig:
-    """Return the configuration that the arguments ask for."""
-    from predsession.server.config import ModelSpec, ServerConfig
-
-    target = args.model or args.target or "detect"
-    return ServerConfig(
-        model=ModelSpec(target, target),
-        folder=folder,
-        ephemeral=_is_ephemeral(args),
-        host=args.host,
-        port=args.port,
-        stock=args.stock,
-        plain_errors=args.plain_errors,
-        token=args.token or os.environ.get("PREDSESSION_SERVER_TOKEN") or None,
-        announce=args.announce,
-        follow_stdin=args.follow_stdin,
-    )
+    Raises
+    ------
+    CommandError
+        If two have the same name.
+    """
+    specs = [_spec(word) for word in words or ["detect"]]
+    names = [spec.name for spec in specs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise CommandError(f"two models are called {twice}; give them names: --model NAME={twice}", USAGE)
+    return tuple(specs)
 
 
-def _listen(config: ServerConfig) -> socket.socket:
-    """Take the port, or say why not."""
-    from predsession.server.serve import listen
+def _spec(word: str) -> ModelSpec:
+    """Read one model; without a name it is called after the last part of its target."""
+    name, equals, target = word.partition("=")
+    if equals and _NAME.fullmatch(name):
+        return ModelSpec(name, target)
+    path, _, attribute = word.rpartition(":")
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", attribute if path else Path(word).stem).strip("-.")
+    return ModelSpec(plain or "model", word)
 
-    try:
-        return listen(config.host, config.port)
-    except OSError as error:
-        advice = "choose another with --port, or --port 0 for any that is free"
-        raise CommandError(
-            f"cannot listen on {config.host}:{config.port}: {error.strerror}; {advice}", SERVER
-        ) from error
+
+def _door(args: argparse.Namespace) -> Door:
+    """Return where to listen, if that is safe."""
+    token = args.token or os.environ.get(_TOKEN_VARIABLE) or None
+    if not _is_loopback(args.host) and token is None and not args.insecure:
+        advice = (
+            f"set a token in {_TOKEN_VARIABLE}, or say --insecure if everybody who can reach it may use it"
+        )
+        raise CommandError(f"--host {args.host} is open to other machines: {advice}", USAGE)
+    if (args.certfile is None) != (args.keyfile is None):
+        raise CommandError("TLS needs both --certfile and --keyfile", USAGE)
+    for path in filter(None, (args.certfile, args.keyfile)):
+        if not path.is_file():
+            raise CommandError(f"there is no file {path}", USAGE)
+    return Door(args.host, args.port, token, tuple(args.cors_origin), args.certfile, args.keyfile)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether an address is reachable from this machine only."""
+    return host == "localhost" or host == "::1" or re.fullmatch(r"127\.\d+\.\d+\.\d+", host) is not None
 
 
 def _is_ephemeral(args: argparse.Namespace) -> bool:
@@ -153,35 +208,44 @@ def _is_ephemeral(args: argparse.Namespace) -> bool:
     return args.data is None and (args.ephemeral or args.stock or args.port == 0)
 
 
-@contextlib.contextmanager
-def _folder(args: argparse.Namespace) -> Iterator[Path]:
-    """Give the server its folder, for itself alone; an ephemeral one is removed at the end."""
-    if _is_ephemeral(args):
-        with tempfile.TemporaryDirectory(prefix="predsession-serve-") as name:
-            yield Path(name)
-        return
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    folder = args.data or state / "predsession" / f"port-{args.port}"
-    with _locked(folder):
-        yield folder
+def _config(
+    args: argparse.Namespace, models: tuple[ModelSpec, ...], door: Door, folder: Path
+) -> ServerConfig:
+    """Return the configuration that the arguments ask for."""
+    return ServerConfig(
+        models=models,
+        folder=folder,
+        door=door,
+        ephemeral=_is_ephemeral(args),
+        workers=args.workers,
+        stock=args.stock,
+        plain_errors=args.plain_errors,
+        announce=args.announce,
+        follow_stdin=args.follow_stdin,
+        limits=Limits(**{limit.name: getattr(args, f"limit_{limit.name}") for limit in fields(Limits)}),
+    )
 
 
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock; it goes with the process, however that ends."""
-    import fcntl
+def _serve(config: ServerConfig) -> None:
+    """Take the port and serve."""
+    from predsession.server.models.card import ModelLoadError
+    from predsession.server.serve import serve
+    from predsession.server.store import StoreVersionError
+
+    with contextlib.closing(_listen(config.door)) as listener:
+        try:
+            serve(config, listener)
+        except (ModelLoadError, StoreVersionError) as error:
+            raise CommandError(str(error), USAGE) from error
+
+
+def _listen(door: Door) -> socket.socket:
+    """Take the port, or say why not."""
+    from predsession.server.serve import listen
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("w")
-    except OSError as error:
-        raise CommandError(
-            f"cannot use {folder}: {error.strerror}; choose another with --data", USAGE
-        ) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            advice = "another server uses it; choose another with --data"
-            raise CommandError(f"{folder} is locked: {advice}", SERVER) from error
-        yield
+        return listen(door.host, door.port)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        advice = "choose another with --port, or --port 0 for any that is free"
+        raise CommandError(f"cannot listen on {door.host}:{door.port}: {reason}; {advice}", SERVER) from error

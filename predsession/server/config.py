@@ -5,56 +5,51 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MEBIBYTE = 1 << 20
+KIBI, MEBI, GIBI = 1 << 10, 1 << 20, 1 << 30
+
+
+def _count(default: int, text: str) -> int:
+    """Make a field that counts something, with the help text for the command line."""
+    value: int = field(default=default, metadata={"help": text})
+    return value
+
+
+def _time(default: float, text: str) -> float:
+    """Make a field that is a time, likewise."""
+    value: float = field(default=default, metadata={"help": f"seconds {text}"})
+    return value
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What the server refuses, and how long it keeps things.
 
-    Parameters
-    ----------
-    files : int
-        Files in one form.
-    body : int
-        Bytes of one upload.
-    field : int
-        Bytes of one text part of a form.
-    json_body : int
-        Bytes of a JSON body.
-    name : int
-        Bytes of an upload's file name.
-    pixels : int
-        Pixels of one picture; checked in its header, before any memory is taken.
-    batch_s : float
-        Seconds a model may take for one batch before it counts as hung.
-    load_s : float
-        Seconds a model may take to load.
-    lease_s : float
-        Seconds a job of the extension lives without being named by any call.
-    unread_s : float
-        Seconds a job is kept after it last changed.
-    cleared_s : float
-        Seconds a job is kept after its clear.
-    sweep_s : float
-        Seconds between two looks for what is over its time.
-    wait_s : float
-        The longest a pop is held.
+    Each field is an option of the command line, ``--limit-NAME``; sizes are bytes, times are seconds, and
+    each field's own help text says what it counts.
     """
 
-    files: int = 1000
-    body: int = 2048 * MEBIBYTE
-    field: int = MEBIBYTE
-    json_body: int = MEBIBYTE
-    name: int = 1024
-    pixels: int = 100_000_000
-    batch_s: float = 120.0
-    load_s: float = 120.0
-    lease_s: float = 120.0
-    unread_s: float = 3600.0
-    cleared_s: float = 60.0
-    sweep_s: float = 5.0
-    wait_s: float = 30.0
+    files: int = _count(1000, "files in one upload")
+    body: int = _count(2 * GIBI, "bytes of one upload")
+    text: int = _count(MEBI, "bytes of one text part of an upload")
+    call: int = _count(MEBI, "bytes of a JSON body")
+    name: int = _count(KIBI, "bytes of a file's name")
+    pixels: int = _count(100_000_000, "pixels of one picture, by its header")
+    uploads: int = _count(32, "uploads that are received at the same time")
+    queue: int = _count(100_000, "pictures that wait for one model")
+    jobs: int = _count(256, "unfinished jobs of one client, by its address")
+    kept: int = _count(10_000, "jobs that are known, finished ones included")
+    disk: int = _count(20 * GIBI, "bytes of uploads and results together")
+    free: int = _count(256 * MEBI, "bytes that stay free on the disk")
+    connections: int = _count(512, "open connections")
+    idle: float = _time(60, "between two pieces of a body")
+    batch: float = _time(120, "a model may take for one batch before it counts as hung")
+    load: float = _time(120, "a model may take to load")
+    lease: float = _time(120, "a job of the extension lives when no call names it")
+    unread: float = _time(3600, "a finished job is kept")
+    cleared: float = _time(60, "a job is kept after its clear")
+    sweep: float = _time(2, "between two looks for what is over its time")
+    wait: float = _time(30, "a pop is held at most")
+    grace: float = _time(10, "a batch has to finish when the server ends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +59,39 @@ class ModelSpec:
     Parameters
     ----------
     name : str
-        What it is called in messages and paths.
+        What it is called in paths, settings and messages.
     target : str
-        The name of a bundled model.
+        A bundled model, ``module:attribute``, ``path/to/file.py:attribute``, or a description file.
     """
 
     name: str
     target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where the server listens, and whom it lets in.
+
+    Parameters
+    ----------
+    host : str
+        The address it listens on.
+    port : int
+        The port; 0 takes any that is free.
+    token : str or None
+        What a caller must show, where set.
+    origins : tuple of str
+        Web origins whose pages may call, such as ``https://example.org``.
+    certfile, keyfile : Path or None
+        For TLS.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    origins: tuple[str, ...] = ()
+    certfile: Path | None = None
+    keyfile: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +100,20 @@ class ServerConfig:
 
     Parameters
     ----------
-    model : ModelSpec
-        What it serves.
+    models : tuple of ModelSpec
+        What it serves; the first is the one meant where a call names none.
     folder : Path
         Where jobs, uploads and results are kept.
+    door : Door
+        Where it listens.
     ephemeral : bool
         Whether `folder` goes with the server.
-    host : str
-        The address it listens on.
-    port : int
-        The port; 0 takes any that is free.
+    workers : int
+        Processes for each model.
     stock : bool
         Whether it has a stock server's limits and none of the extension.
     plain_errors : bool
         Whether a fault is answered as a stock server in development mode does, without JSON.
-    token : str or None
-        What a caller must show, where set.
     announce : bool
         Whether it prints its address on stdout once it is ready.
     follow_stdin : bool
@@ -103,14 +122,13 @@ class ServerConfig:
         What it refuses.
     """
 
-    model: ModelSpec
+    models: tuple[ModelSpec, ...]
     folder: Path
+    door: Door = field(default_factory=Door)
     ephemeral: bool = False
-    host: str = "127.0.0.1"
-    port: int = 8000
+    workers: int = 1
     stock: bool = False
     plain_errors: bool = False
-    token: str | None = None
     announce: bool = False
     follow_stdin: bool = False
     limits: Limits = field(default_factory=Limits)

@@ -50,13 +50,15 @@ class Outcome:
     error: JSONObject | None = None
 
 
-def describe_error(error: BaseException) -> JSONObject:
+def describe_error(error: BaseException, blamed: str = "") -> JSONObject:
     """Return an exception as the wire's object.
 
     Parameters
     ----------
     error : BaseException
         What was raised.
+    blamed : str
+        The model that is named in the message.
 
     Returns
     -------
@@ -64,7 +66,8 @@ def describe_error(error: BaseException) -> JSONObject:
         ``type``, ``message`` and ``traceback``.
     """
     lines = "".join(traceback.format_exception(error))
-    return {"type": type(error).__name__, "message": str(error), "traceback": lines[-_TRACEBACK:]}
+    message = f"model {blamed}: {error}" if blamed else str(error)
+    return {"type": type(error).__name__, "message": message, "traceback": lines[-_TRACEBACK:]}
 
 
 class Inference:
@@ -76,11 +79,14 @@ class Inference:
         Loaded.
     card : ModelCard
         Its description.
+    name : str
+        What it is called in errors; empty where they go out as the model raised them.
     float_boxes : bool
         Whether objects carry their boxes as floats too.
     """
 
-    def __init__(self, model: Model, card: ModelCard, *, float_boxes: bool) -> None:
+    def __init__(self, model: Model, card: ModelCard, *, name: str, float_boxes: bool) -> None:
+        self._name = name
         self._model = model
         self._card = card
         self._float_boxes = float_boxes
@@ -107,7 +113,7 @@ class Inference:
         except Exception as error:  # noqa: BLE001 - a model is somebody's code and raises anything
             if singly and len(images) > 1:
                 return [self.run([image], settings, singly=False)[0] for image in images]
-            return [Outcome(error=describe_error(error))] * len(images)
+            return [Outcome(error=describe_error(error, self._name))] * len(images)
         return [self._write(result, image, settings) for result, image in zip(results, images, strict=True)]
 
     def _write(self, result: object, image: Pixels, settings: JSONObject) -> Outcome:
@@ -117,7 +123,7 @@ class Inference:
             found = self._wanted(check(result, size, self._card), settings)
             return Outcome(item=self._item(found, size))
         except Exception as error:  # noqa: BLE001 - as above
-            return Outcome(error=describe_error(error))
+            return Outcome(error=describe_error(error, self._name))
 
     def _wanted(self, found: Found, settings: JSONObject) -> Found:
         """Apply the settings that hold for every model: ``conf`` and ``classes``."""
@@ -138,6 +144,9 @@ class Inference:
             class_names=[self._card.classes[number] for number in found.class_ids],
             scores=found.scores,
             masks=found.masks,
+            keypoints=found.keypoints,
+            node_ids=self._card.keypoints,
+            tags=found.tags,
             float_boxes=self._float_boxes,
         )
         text = json.dumps(annotation, separators=(",", ":"))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from starlette.requests import Request
 
+from predsession.server.calls import read_body
+from predsession.server.choice import chosen
+from predsession.server.refusal import Refusal
+from predsession.server.runner import Runner
 from predsession.server.service import FEATURES, Service
-from predsession.wire.jsontypes import JSON, JSONObject
-from predsession.wire.meta import ModelMeta
+from predsession.wire.jsontypes import JSON, JSONObject, as_object
 
 
 class InfoRoutes:
@@ -23,9 +27,9 @@ class InfoRoutes:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def get_session_info(self, _: Request) -> JSON:
+    async def get_session_info(self, request: Request) -> JSON:
         """Say what the server is and can do."""
-        card = self._service.card
+        card = (await self._runner(request)).card
         info: dict[str, JSON] = {
             "app_name": "Neural Network Serving" if self._service.stock else "predsession",
             "session_id": None,
@@ -41,35 +45,54 @@ class InfoRoutes:
             "task type": card.task,
         }
         if not self._service.stock:
-            lease = self._service.config.limits.lease_s
-            info["predsession"] = {"version": 1, "features": list(FEATURES), "lease_s": lease}
+            info["predsession"] = {
+                "version": 1,
+                "features": list(FEATURES),
+                "lease_s": self._service.config.limits.lease,
+                "models": list(self._service.runners),
+            }
         return info
 
-    async def get_model_meta(self, _: Request) -> JSON:
+    async def get_model_meta(self, request: Request) -> JSON:
         """Say what the model finds."""
-        card = self._service.card
-        return ModelMeta.from_names(card.classes, card.shape).to_json()
+        return (await self._runner(request)).card.meta.to_json()
 
-    async def get_custom_inference_settings(self, _: Request) -> JSON:
+    async def get_custom_inference_settings(self, request: Request) -> JSON:
         """Say what can be set, with the defaults."""
-        return {"settings": self._service.card.settings}
+        return {"settings": (await self._runner(request)).card.settings}
 
     async def get_tracking_settings(self, _: Request) -> JSON:
         """Say what can be set for tracking."""
         return {}
 
-    async def get_status(self, _: Request) -> JSON:
+    async def get_status(self, request: Request) -> JSON:
         """Say whether the model is there, and how much memory is used."""
-        progress: JSONObject = {"message": "Ready", "current": 0, "total": 1}
-        return {"is_deployed": True, "progress": progress, **memory()}
+        runner = await self._runner(request)
+        message = "Ready" if runner.ready else runner.problem or "Starting again"
+        progress: JSONObject = {"message": message, "current": 0, "total": 1}
+        return {"is_deployed": runner.ready, "progress": progress, **memory()}
 
-    async def is_deployed(self, _: Request) -> JSON:
+    async def is_deployed(self, request: Request) -> JSON:
         """Say whether the model is there."""
-        return {"deployed": True, "description:": "Model is ready to receive requests"}
+        ready = (await self._runner(request)).ready
+        text = "Model is ready to receive requests" if ready else "Model is not ready to receive requests"
+        return {"deployed": ready, "description:": text}
 
-    async def is_ready(self, _: Request) -> JSON:
+    async def is_ready(self, request: Request) -> JSON:
         """Say whether the model is there, in one word."""
+        if not (await self._runner(request)).ready:
+            raise Refusal(503, {"status": "not ready"}, retry_after=1)
         return {"status": "ready"}
+
+    async def _runner(self, request: Request) -> Runner:
+        """Return the model that is meant; these calls work without a body, and with any."""
+        body = await read_body(request, self._service.config.limits.call)
+        try:
+            data = json.loads(body or b"{}")
+        except ValueError:
+            data = {}
+        state = as_object(as_object(data).get("state"))
+        return chosen(self._service, request, state)
 
 
 def memory() -> JSONObject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
@@ -19,6 +20,8 @@ class JobFacts:
 
     Parameters
     ----------
+    model : str
+        The model's name.
     total : int
         How many items.
     size : int
@@ -29,6 +32,8 @@ class JobFacts:
         The largest batch the caller wants.
     names : tuple of str
         What the caller called the items.
+    client : str
+        The caller's address.
     extension : bool
         Whether the submit used the extension, so that the lease holds.
     item_errors : bool
@@ -39,11 +44,13 @@ class JobFacts:
         The position of the first item in the caller's source.
     """
 
+    model: str
     total: int
     size: int
     settings: JSONObject
     batch_size: int
     names: tuple[str, ...]
+    client: str = ""
     extension: bool = False
     item_errors: bool = False
     session: str | None = None
@@ -51,33 +58,51 @@ class JobFacts:
 
     def to_json(self) -> JSONObject:
         """Return the fields as a JSON object."""
-        return {
-            "total": self.total,
-            "size": self.size,
-            "settings": self.settings,
-            "batch_size": self.batch_size,
-            "names": list(self.names),
-            "extension": self.extension,
-            "item_errors": self.item_errors,
-            "session": self.session,
-            "first_index": self.first_index,
-        }
+        facts: dict[str, JSON] = {name: getattr(self, name) for name in self.__slots__}
+        return {**facts, "names": list(self.names)}
 
     @classmethod
     def from_json(cls, data: JSONObject) -> JobFacts:
         """Return what `to_json` wrote."""
         session, first = data["session"], data["first_index"]
         return cls(
+            model=str(data["model"]),
             total=int(str(data["total"])),
             size=int(str(data["size"])),
             settings=as_object(data["settings"]),
             batch_size=int(str(data["batch_size"])),
             names=tuple(str(name) for name in as_list(data["names"])),
+            client=str(data["client"]),
             extension=bool(data["extension"]),
             item_errors=bool(data["item_errors"]),
             session=session if isinstance(session, str) else None,
             first_index=first if isinstance(first, int) else None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """What a batch brought for one job.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    first : int
+        The number of the first of these items.
+    items : sequence of bytes
+        New results, in order, the wire's JSON.
+    settled : int
+        How many of the job's items are no longer in a worker's hands.
+    failure : JSONObject or None
+        What ends the job, after these items.
+    """
+
+    job: Job
+    first: int
+    items: Sequence[bytes]
+    settled: int
+    failure: JSONObject | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -105,11 +130,19 @@ class Job:
     submit_key: str | None = None
     stage: Stage = Stage.PREPARING
     done: int = 0
+    """Results that are, or were, stored."""
     taken: int = 0
+    """Items that a worker has, or had."""
     in_flight: int = 0
+    """Items in a worker's hands."""
     pending: int = 0
+    """Stored results that nobody has taken away."""
     acked: int = 0
+    held: int = 0
+    """Bytes of uploads on the disk."""
     served: float = 0.0
+    early: dict[int, Advance] = field(default_factory=dict)
+    """Results that came before their turn, by the number of the first."""
     exception: JSONObject | None = None
     stopped: bool = False
     paused: bool = False
@@ -123,6 +156,7 @@ class Job:
         """Make the key once by which settings are compared for each batch."""
         self.settings_key = json.dumps(self.facts.settings, sort_keys=True)
         self.updated = self.touched = self.created
+        self.held = self.facts.size
 
     @property
     def ended(self) -> bool:
@@ -141,22 +175,29 @@ class Job:
 
     def state(self, stage: Stage | None = None, failure: JSONObject | None = None) -> JSONObject:
         """Return what is stored beside the count: as it is, or as it will be after a step."""
-        state: dict[str, JSON] = {"stage": (stage or self.stage).value, "stopped": self.stopped}
+        cleared = self.cleared_at is not None
+        state: dict[str, JSON] = {
+            "stage": (stage or self.stage).value,
+            "stopped": self.stopped,
+            "cleared": cleared,
+        }
         exception = failure if failure is not None else self.exception
         if exception is not None:
             state["exception"] = exception
         return state
 
-    def restore(self, done: int, state: JSONObject, pending: int) -> None:
+    def restore(self, done: int, state: JSONObject, pending: int, *, now: float) -> None:
         """Take over what was stored; an unfinished job waits again for what is not done."""
         stage = parse_stage(state.get("stage"))
         self.stage = stage if stage.terminal else Stage.PREPARING
         self.stopped = state.get("stopped") is True
+        self.cleared_at = now if state.get("cleared") is True else None
         exception = state.get("exception")
         self.exception = as_object(exception) if exception is not None else None
         self.done = self.taken = done
         self.pending = pending
         self.acked = done - pending
+        self.updated = self.touched = now
 
     def notify(self) -> None:
         """Wake everybody who waits for news."""

@@ -55,7 +55,7 @@ class JobRoutes:
         stock = self._service.stock
         ack = None if stock else whole_number(state, "ack")
         limit = None if stock else whole_number(state, "limit")
-        wait = 0.0 if stock else seconds(state, "wait", most=self._service.config.limits.wait_s)
+        wait = 0.0 if stock else seconds(state, "wait", most=self._service.config.limits.wait)
         await self._wait(job, ack, wait)
         flags = answers.job_object(job, [])
         if ack is not None:
@@ -81,7 +81,7 @@ class JobRoutes:
         """Stop a job."""
         job = named_job(await self._state(request), self._jobs, success=True)
         await self._jobs.stop(job)
-        await self._service.runner.take_back()
+        await self._service.take_back()
         return {"message": "Inference will be stopped.", "success": True}
 
     async def clear_inference_request(self, request: Request) -> JSON:
@@ -92,7 +92,7 @@ class JobRoutes:
         except Fault:
             return {"success": True}
         await self._jobs.clear(job)
-        await self._service.runner.take_back()
+        await self._service.take_back()
         return {"success": True}
 
     async def list_inference_requests(self, request: Request) -> JSON:
@@ -103,4 +103,4 @@ class JobRoutes:
 
     async def _state(self, request: Request) -> JSONObject:
         """Read the call's state."""
-        return await read_json_state(request, limit=self._service.config.limits.json_body)
+        return await read_json_state(request, limit=self._service.config.limits.call)

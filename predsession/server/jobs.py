@@ -1,49 +1,34 @@
 """All jobs: how they are added, advanced, read, stopped and forgotten.
 
-Invariant: what a caller is told has been stored first.
+Invariants:
+
+* What a caller is told has been stored first.
+* A job's results are stored in the order of its items, whichever worker was quicker.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from predsession.errors import PredSessionError
-from predsession.server.config import Limits
-from predsession.server.job import PAUSE_AT, Job, JobFacts
+from predsession.server.job import PAUSE_AT, Advance, Job, JobFacts
 from predsession.server.schedule import Schedule
 from predsession.server.store import JobRow, Progress, Store
 from predsession.wire.jsontypes import JSONObject
 from predsession.wire.stages import Stage
 
+_RETRY_S = 1.0
+_log = logging.getLogger("predsession.server")
+
 
 class UnknownJobError(PredSessionError):
     """A call names a job that is not, or no longer, known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """What a batch brought for one job.
-
-    Parameters
-    ----------
-    job : Job
-        The job.
-    items : sequence of bytes
-        New results, in order, the wire's JSON.
-    settled : int
-        How many of its items are no longer in a worker's hands.
-    failure : JSONObject or None
-        What ends the job, after these items.
-    """
-
-    job: Job
-    items: Sequence[bytes]
-    settled: int
-    failure: JSONObject | None = None
 
 
 class Jobs:
@@ -53,22 +38,24 @@ class Jobs:
     ----------
     store : Store
         Where they are kept.
-    schedule : Schedule
-        Where they queue.
-    limits : Limits
-        How long they are kept.
+    schedules : mapping of str to Schedule
+        Where they queue, by model.
     stock : bool
         Whether a stop does not reach a job that runs.
     """
 
-    def __init__(self, store: Store, schedule: Schedule, *, limits: Limits, stock: bool) -> None:
+    def __init__(self, store: Store, schedules: Mapping[str, Schedule], *, stock: bool) -> None:
         self._store = store
-        self._schedule = schedule
-        self._limits = limits
+        self._schedules = schedules
         self._stock = stock
         self._jobs: dict[str, Job] = {}
         self._keys: dict[str, Job] = {}
         self._sessions: dict[str, float] = {}
+        self._storing = asyncio.Lock()
+        self.held = 0
+        """Bytes of uploads on the disk."""
+        self.failing = False
+        """Whether the disk refuses what should be stored."""
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -81,13 +68,16 @@ class Jobs:
     def restore(self) -> None:
         """Take up the jobs of the server that ran before on this folder."""
         unread = self._store.unread()
-        since = time.monotonic() - time.time()
+        now = time.monotonic()
+        since = now - time.time()
         for row in self._store.load():
-            job = Job(
-                row.uuid, JobFacts.from_json(row.facts), row.created + since, row.created, row.submit_key
-            )
-            job.restore(row.done, row.state, unread.get(row.uuid, 0))
-            job.updated = job.touched = time.monotonic()
+            facts = JobFacts.from_json(row.facts)
+            job = Job(row.uuid, facts, row.created + since, row.created, row.submit_key)
+            job.restore(row.done, row.state, unread.get(row.uuid, 0), now=now)
+            job.held = self._store.held(row.uuid)
+            if facts.model not in self._schedules and not job.ended:
+                message = f"this server has no model {facts.model!r} any more"
+                job.go(Stage.ERROR, {"type": "ModelLoadError", "message": message, "traceback": ""})
             self._keep(job)
 
     def folder(self, job: str) -> Path:
@@ -99,8 +89,9 @@ class Jobs:
         return uuid.uuid4().hex
 
     def by_key(self, key: str) -> Job | None:
-        """Return the job that was submitted with this key."""
-        return self._keys.get(key)
+        """Return the job that was submitted with this key, and renew its lease."""
+        job = self._keys.get(key)
+        return None if job is None else self.get(job.uuid)
 
     async def add(self, name: str, facts: JobFacts, submit_key: str | None = None) -> Job:
         """Store a new job and queue it.
@@ -121,19 +112,21 @@ class Jobs:
         """
         job = Job(name, facts, time.monotonic(), time.time(), submit_key)
         row = JobRow(name, submit_key, job.created_epoch, facts.to_json(), 0, job.state())
-        stored = await self._store.add(row)
-        if stored != name:
-            return self._jobs[stored]
+        while (stored := await self._store.add(row)) != name:
+            if stored in self._jobs:
+                return self.get(stored)
+            await asyncio.sleep(0.01)  # that job is being removed at this very moment
         self._keep(job)
         return job
 
     def _keep(self, job: Job) -> None:
         """Know a job, and queue it if it has not ended."""
         self._jobs[job.uuid] = job
+        self.held += job.held
         if job.submit_key is not None:
             self._keys[job.submit_key] = job
         if not job.ended:
-            self._schedule.add(job)
+            self._schedules[job.facts.model].add(job)
 
     def get(self, name: str) -> Job:
         """Return a job, and renew its lease.
@@ -165,46 +158,90 @@ class Jobs:
         """Return the jobs of a session, or all, and renew the session's lease."""
         if session is None:
             return list(self._jobs.values())
-        self._sessions[session] = time.monotonic()
-        return [job for job in self._jobs.values() if job.facts.session == session]
+        jobs = [job for job in self._jobs.values() if job.facts.session == session]
+        if jobs:
+            self._sessions[session] = time.monotonic()
+        return jobs
 
-    def begin(self, job: Job) -> None:
-        """Note that a worker has a job's first items."""
-        if job.stage is Stage.PREPARING:
-            job.go(Stage.INFERENCE)
-            job.updated = time.monotonic()
+    def seen(self, job: Job) -> float:
+        """Return when a call last named a job or its session."""
+        return max(job.touched, self._sessions.get(job.facts.session or "", 0.0))
+
+    def forget_sessions(self) -> None:
+        """Drop the lease of sessions that have no jobs."""
+        live = {job.facts.session for job in self._jobs.values()}
+        self._sessions = {name: seen for name, seen in self._sessions.items() if name in live}
+
+    def begin(self, job: Job) -> float | None:
+        """Note that a worker has a job's first items; return how long it waited, if they are."""
+        if job.stage is not Stage.PREPARING:
+            return None
+        job.go(Stage.INFERENCE)
+        job.updated = time.monotonic()
+        return job.updated - job.created
 
     async def record(self, parts: Sequence[Advance]) -> None:
-        """Store what a batch brought, then tell those who wait.
+        """Store what a batch brought as far as it is its turn, then tell those who wait.
 
         Parameters
         ----------
         parts : sequence of Advance
             One for each job of the batch.
         """
-        live = [part for part in parts if part.job.uuid in self._jobs and not part.job.ended]
-        steps = [(part, _stage_after(part)) for part in live]
-        await self._store.append([_progress(part, stage) for part, stage in steps])
+        for part in parts:
+            part.job.in_flight -= part.settled
+            if part.items or part.failure is not None:
+                part.job.early[part.first] = part
+        async with self._storing:
+            await self._store_in_turn([part.job for part in parts])
+        for part in parts:
+            await self._end_if_stopped(part.job)
+
+    async def _store_in_turn(self, jobs: Sequence[Job]) -> None:
+        """Store the results whose turn it is; if the disk refuses, wait and try again."""
+        steps = [(part, _stage_after(part)) for job in jobs for part in self._ready(job)]
+        while steps:
+            try:
+                await self._store.append([_progress(part, stage) for part, stage in steps])
+                break
+            except (sqlite3.Error, OSError) as error:
+                self.failing = True
+                _log.error("results cannot be stored: %s; trying again", error)
+                await asyncio.sleep(_RETRY_S)
+        self.failing = False
         for part, stage in steps:
             self._publish(part, stage)
-        for part in live:
-            await self._end_if_stopped(part.job)
+
+    def _ready(self, job: Job) -> list[Advance]:
+        """Take out a job's results whose turn it is, joined to one part."""
+        joined: Advance | None = None
+        done = job.done
+        while (
+            job.uuid in self._jobs and not job.ended and (part := job.early.pop(done + 1, None)) is not None
+        ):
+            done += len(part.items)
+            items = part.items if joined is None else [*joined.items, *part.items]
+            joined = Advance(job, job.done + 1, items, 0, part.failure)
+            if part.failure is not None:
+                break
+        return [] if joined is None else [joined]
 
     def _publish(self, part: Advance, stage: Stage) -> None:
         """Let callers see what has been stored."""
         job = part.job
         job.done += len(part.items)
-        job.in_flight -= part.settled
         job.pending += len(part.items)
         job.paused = job.paused or job.pending >= PAUSE_AT
-        job.go(stage, part.failure)
+        if not job.ended:
+            job.go(stage, part.failure)
         self._changed(job)
 
     def _changed(self, job: Job) -> None:
         """Tell those who wait, and drop a job that has ended from the queue."""
         job.updated = time.monotonic()
         if job.ended:
-            self._schedule.discard(job)
+            job.early.clear()
+            self._schedules[job.facts.model].discard(job)
         job.notify()
 
     async def fail(self, job: Job, failure: JSONObject) -> None:
@@ -217,7 +254,7 @@ class Jobs:
         job.stopped = True
         job.updated = time.monotonic()
         if not self._stock and not job.ended:
-            self._schedule.discard(job)
+            self._schedules[job.facts.model].discard(job)
             await self._end_if_stopped(job)
 
     async def clear(self, job: Job) -> None:
@@ -225,6 +262,8 @@ class Jobs:
         await self.stop(job)
         if job.cleared_at is None:
             job.cleared_at = time.monotonic()
+            job.notify()
+            await self._store.set_state(job.uuid, job.state())
 
     async def _end_if_stopped(self, job: Job) -> None:
         """End a stopped job once no worker has any of its items."""
@@ -253,7 +292,7 @@ class Jobs:
         """
         items = await self._store.pop(job.uuid)
         job.pending -= len(items)
-        job.acked = max(job.acked, job.done - job.pending)
+        job.acked += len(items)
         if items:
             job.updated = time.monotonic()
         job.paused = False
@@ -276,39 +315,30 @@ class Jobs:
         list of (int, bytes)
             Number and JSON of each.
         """
-        gone, items = await self._store.read(job.uuid, ack=ack, limit=limit)
+        gone, items = await self._store.read(job.uuid, ack=min(ack, job.done), limit=limit)
         job.pending -= gone
-        job.acked = max(job.acked, ack)
+        job.acked = max(job.acked, min(ack, job.done))
         job.paused = False
         return items
 
+    async def discard(self, job: Job, paths: Sequence[Path]) -> None:
+        """Remove uploads of a job that have been worked through."""
+        freed = await self._store.discard(paths)
+        if job.uuid in self._jobs:
+            job.held -= freed
+            self.held -= freed
+
     async def remove(self, job: Job) -> None:
         """Forget a job and all that belongs to it."""
+        if self._jobs.pop(job.uuid, None) is None:
+            return
         job.stopped = True
-        self._jobs.pop(job.uuid, None)
+        self.held -= job.held
         if job.submit_key is not None:
             self._keys.pop(job.submit_key, None)
-        self._schedule.discard(job)
+        self._schedules[job.facts.model].discard(job) if job.facts.model in self._schedules else None
         job.notify()
         await self._store.remove(job.uuid)
-
-    async def sweep(self) -> None:
-        """Stop and forget what is over its time."""
-        now = time.monotonic()
-        for job in list(self._jobs.values()):
-            if self._expired(job, now):
-                await self.remove(job)
-        live = {job.facts.session for job in self._jobs.values()}
-        self._sessions = {name: seen for name, seen in self._sessions.items() if name in live}
-
-    def _expired(self, job: Job, now: float) -> bool:
-        """Whether a job's time is over."""
-        if job.cleared_at is not None and now - job.cleared_at > self._limits.cleared_s:
-            return job.ended or not self._stock
-        seen = max(job.touched, self._sessions.get(job.facts.session or "", 0.0))
-        if job.facts.extension and now - seen > self._limits.lease_s:
-            return True
-        return job.ended and now - job.updated > self._limits.unread_s
 
     def release(self) -> None:
         """Wake everybody who waits, because the server ends."""
@@ -328,4 +358,4 @@ def _stage_after(part: Advance) -> Stage:
 
 def _progress(part: Advance, stage: Stage) -> Progress:
     """Return what is stored of a part."""
-    return Progress(part.job.uuid, part.job.done + 1, part.items, part.job.state(stage, part.failure))
+    return Progress(part.job.uuid, part.first, part.items, part.job.state(stage, part.failure))

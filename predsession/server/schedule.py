@@ -1,8 +1,9 @@
 """Which items go next: fair between jobs, batches filled across jobs.
 
 The rule is start-time fair queueing: each job counts the items it was served, and the one that was served
-least goes next. A new job starts at the count of the least served one, so a job of three images waits for at
-most one batch of each job before it, whether those have ten images left or ten thousand.
+least goes next. A new job starts at the count that is being served now, so a job of three images waits for at
+most one batch of each job before it, whether those have ten images left or ten thousand. Room that is left in
+a batch goes to the next jobs in that order which want the same settings.
 """
 
 from __future__ import annotations
@@ -75,29 +76,25 @@ class Schedule:
         batch: list[Piece] = []
         count = 0
         for job in self._in_turn():
-            if batch and job.settings_key != batch[0].job.settings_key:
+            # A job's own batch size bounds every batch it is in, so one that wants less ends the filling.
+            room = min(most, job.facts.batch_size) - count
+            if room <= 0 or (batch and job.settings_key != batch[0].job.settings_key):
                 continue
-            most = min(most, job.facts.batch_size) if not batch else most
-            if batch and job.facts.batch_size < count + 1:
-                continue
-            piece = self._cut(job, min(most, job.facts.batch_size) - count)
-            if piece.count:
-                batch.append(piece)
-                count += piece.count
-            if count >= most:
-                break
+            most = min(most, job.facts.batch_size)
+            batch.append(self._cut(job, room))
+            count += batch[-1].count
         return batch
 
     def _in_turn(self) -> Iterator[Job]:
         """Yield jobs with items left, the least served first."""
         if self._one_at_a_time:
-            yield from list(self._jobs)[:1]
+            yield from (job for job in list(self._jobs)[:1] if job.waiting)
             return
         yield from sorted((job for job in self._jobs if job.waiting), key=lambda job: job.served)
 
     def _cut(self, job: Job, most: int) -> Piece:
         """Take so many items of a job at most."""
-        count = max(0, min(most, job.waiting))
+        count = min(most, job.waiting)
         piece = Piece(job, job.taken + 1, count)
         job.taken += count
         job.in_flight += count

@@ -98,6 +98,9 @@ async def _serve(config: ServerConfig, listener: socket.socket) -> None:
             server_header=False,
             timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=_GRACE_S,
+            limit_concurrency=config.limits.connections,
+            ssl_certfile=config.door.certfile,
+            ssl_keyfile=config.door.keyfile,
         )
     )
 
@@ -153,8 +156,10 @@ async def _announce(server: uvicorn.Server, config: ServerConfig, listener: sock
         await asyncio.sleep(0.005)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{port}"
-    logging.getLogger("predsession.server").info("serving %s on %s", config.model.name, url)
+    scheme = "https" if config.door.certfile else "http"
+    url = f"{scheme}://{shown}:{port}"
+    names = ", ".join(spec.name for spec in config.models)
+    logging.getLogger("predsession.server").info("serving %s on %s", names, url)
     if config.announce:
         print(json.dumps({"url": url}), flush=True)  # noqa: T201 - what --announce asks for
         sys.stdout.flush()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
 from predsession.server.config import ServerConfig
 from predsession.server.decode import BadImageError, check, tolerate_truncation
+from predsession.server.disk import Disk
 from predsession.server.jobs import Jobs
-from predsession.server.models.card import ModelCard
+from predsession.server.keeping import Keeping
+from predsession.server.metrics import Metrics
 from predsession.server.runner import Runner
 from predsession.server.schedule import Schedule
 from predsession.server.stock import NameCache
@@ -30,67 +32,91 @@ class Service:
     config : ServerConfig
         How it is set up.
     store : Store
-        The disk.
+        The database.
+    disk : Disk
+        How much may be kept.
     jobs : Jobs
         All jobs.
-    runner : Runner
-        The model at work.
+    runners : mapping of str to Runner
+        The models at work; the first is the one meant where a call names none.
+    metrics : Metrics
+        Counts what happens.
     cache : NameCache or None
         On a server that imitates a stock one.
     """
 
     config: ServerConfig
     store: Store
+    disk: Disk
     jobs: Jobs
-    runner: Runner
+    runners: Mapping[str, Runner]
+    metrics: Metrics
     cache: NameCache | None
+    uploads: int = 0
+    """Uploads that are being received."""
     closing: bool = False
     _checkers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "check"))
-    _sweeper: asyncio.Task[None] | None = None
+    _keeper: asyncio.Task[None] | None = None
 
     @classmethod
     def build(cls, config: ServerConfig) -> Service:
-        """Put the parts together; nothing runs yet."""
+        """Put the parts together; nothing runs yet. Raises `StoreVersionError` for a folder of another."""
         store = Store(config.folder, ephemeral=config.ephemeral)
-        schedule = Schedule(one_at_a_time=config.stock)
-        jobs = Jobs(store, schedule, limits=config.limits, stock=config.stock)
+        schedules = {spec.name: Schedule(one_at_a_time=config.stock) for spec in config.models}
+        jobs = Jobs(store, schedules, stock=config.stock)
+        disk = Disk(config.folder, config.limits, lambda: jobs.held + store.bytes_used)
+        metrics = Metrics()
         cache = NameCache() if config.stock else None
         if config.stock:
             tolerate_truncation()
-        runner = Runner(
-            config.model, jobs=jobs, schedule=schedule, store=store, limits=config.limits, cache=cache
+        make = partial(
+            Runner,
+            jobs=jobs,
+            limits=config.limits,
+            metrics=metrics,
+            workers=1 if config.stock else config.workers,
+            cache=cache,
         )
-        return cls(config, store, jobs, runner, cache)
-
-    @property
-    def card(self) -> ModelCard:
-        """The model's description."""
-        assert self.runner.card is not None, "start() comes first"
-        return self.runner.card
+        runners = {spec.name: make(spec, schedules[spec.name]) for spec in config.models}
+        return cls(config, store, disk, jobs, runners, metrics, cache)
 
     @property
     def stock(self) -> bool:
         """Whether this server imitates a stock one."""
         return self.config.stock
 
+    @property
+    def first(self) -> Runner:
+        """The model that is meant where a call names none."""
+        return next(iter(self.runners.values()))
+
+    @property
+    def ready(self) -> bool:
+        """Whether every model has a worker, and results can be stored."""
+        return (
+            all(runner.ready for runner in self.runners.values())
+            and not self.jobs.failing
+            and not self.closing
+        )
+
     async def start(self) -> None:
-        """Load the model and take up the jobs of the server before.
+        """Load the models and take up the jobs of the server before.
 
         Raises
         ------
         ModelLoadError
-            If the model cannot be loaded.
+            If a model cannot be loaded.
         """
         self.jobs.restore()
-        await self.runner.start()
-        self.runner.wake()
-        self._sweeper = asyncio.create_task(self._sweep())
+        await asyncio.gather(*(runner.start() for runner in self.runners.values()))
+        keeping = Keeping(self.jobs, self.config.limits, stock=self.stock)
+        self._keeper = asyncio.create_task(keeping.run())
 
     async def close(self) -> None:
         """End everything that was started; what is stored stays."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-        await self.runner.close()
+        if self._keeper is not None:
+            self._keeper.cancel()
+        await asyncio.gather(*(runner.close() for runner in self.runners.values()))
         self._checkers.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self.store.close)
 
@@ -99,25 +125,19 @@ class Service:
         self.closing = True
         self.jobs.release()
 
+    async def take_back(self) -> None:
+        """Take back work that nobody needs any more."""
+        await asyncio.gather(*(runner.take_back() for runner in self.runners.values()))
+
     async def bad_image(self, form: Form) -> str | None:
         """Look at every picture of an upload; return what is wrong with the first bad one."""
         loop = asyncio.get_running_loop()
-        pixels = self.config.limits.pixels
-        checks = [
-            loop.run_in_executor(self._checkers, partial(check, path, max_pixels=pixels))
-            for path in form.paths
-        ]
+        look = partial(check, max_pixels=self.config.limits.pixels)
+        checks = [loop.run_in_executor(self._checkers, look, path) for path in form.paths]
         outcomes = await asyncio.gather(*checks, return_exceptions=True)
         for name, outcome in zip(form.names, outcomes, strict=True):
             if isinstance(outcome, BadImageError):
-                return f"{name!r}: {outcome}" if not self.stock else str(outcome)
+                return str(outcome) if self.stock else f"{name!r}: {outcome}"
             if isinstance(outcome, BaseException):
                 raise outcome
         return None
-
-    async def _sweep(self) -> None:
-        """Forget old jobs, now and then."""
-        while True:
-            await asyncio.sleep(self.config.limits.sweep_s)
-            with contextlib.suppress(OSError):
-                await self.jobs.sweep()

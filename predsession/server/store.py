@@ -16,6 +16,7 @@ References
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shutil
 import sqlite3
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from predsession.errors import PredSessionError
 from predsession.wire.jsontypes import JSONObject
 
 Returned = TypeVar("Returned")
@@ -46,6 +48,10 @@ CREATE TABLE IF NOT EXISTS results (
     PRIMARY KEY (uuid, number)
 ) WITHOUT ROWID;
 """
+
+
+class StoreVersionError(PredSessionError):
+    """The folder holds a database of another version of this server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +124,14 @@ class Store:
         )
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute(f"PRAGMA synchronous={'OFF' if ephemeral else 'NORMAL'}")
+        found = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if found not in {0, _VERSION}:
+            self._database.close()
+            raise StoreVersionError(f"{folder} was written by another version; choose another with --data")
         self._database.executescript(_SCHEMA)
         self._database.execute(f"PRAGMA user_version={_VERSION}")
+        self.bytes_used = 0
+        """Bytes of the database in use, as of the last change."""
 
     def close(self) -> None:
         """Finish what is under way and close the database."""
@@ -139,6 +151,11 @@ class Store:
             JobRow(uuid, key, created, json.loads(facts), done, json.loads(state))
             for uuid, key, created, facts, done, state in rows
         ]
+
+    def held(self, uuid: str) -> int:
+        """Return the bytes of a job's uploads."""
+        folder = self.uploads / uuid
+        return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
 
     def unread(self) -> dict[str, int]:
         """Return how many results each job holds."""
@@ -194,6 +211,7 @@ class Store:
                         "UPDATE jobs SET done = ?, state = ? WHERE uuid = ?",
                         (done, json.dumps(part.state), part.uuid),
                     )
+            self.bytes_used = self._measure()
 
         await self._run(work)
 
@@ -282,24 +300,43 @@ class Store:
             with _Transaction(self._database):
                 self._database.execute("DELETE FROM results WHERE uuid = ?", (uuid,))
                 self._database.execute("DELETE FROM jobs WHERE uuid = ?", (uuid,))
+            self.bytes_used = self._measure()
             shutil.rmtree(self.uploads / uuid, ignore_errors=True)
 
         await self._run(work)
 
-    async def discard(self, paths: Sequence[Path]) -> None:
+    async def discard(self, paths: Sequence[Path]) -> int:
         """Remove uploads that have been worked through.
 
         Parameters
         ----------
         paths : sequence of Path
             The files; one that is gone already is no error.
+
+        Returns
+        -------
+        int
+            The bytes that are free now.
         """
 
-        def work() -> None:
+        def work() -> int:
+            freed = 0
             for path in paths:
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):
+                    size = path.stat().st_size
+                    path.unlink()
+                    freed += size
+            return freed
 
-        await self._run(work)
+        return await self._run(work)
+
+    def _measure(self) -> int:
+        """Return the bytes of the database in use."""
+        page, count, free = (
+            int(self._database.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_size", "page_count", "freelist_count")
+        )
+        return page * (count - free)
 
     async def _run(self, work: Callable[[], Returned]) -> Returned:
         """Run something in the store's own thread."""
@@ -317,5 +354,10 @@ class _Transaction:
         self._database.execute("BEGIN")
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Commit, or take back after an exception."""
-        self._database.execute("COMMIT" if kind is None else "ROLLBACK")
+        """Commit, or take back after an exception, also one of the commit itself."""
+        try:
+            if kind is None:
+                self._database.execute("COMMIT")
+        finally:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")

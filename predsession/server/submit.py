@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from predsession.server.models.card import ModelCard
 from predsession.server.refusal import Refusal, explained
+from predsession.server.settings import complete_settings
 from predsession.wire.jsontypes import JSON, JSONObject
 
-STOCK_BATCH = 16
-_CONF_NAMES = ("conf", "confidence", "confidence_threshold", "confidence_thresh")
+_KEYS = frozenset({"item_errors", "session", "first_index"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def read_state(fields: Mapping[str, str]) -> JSONObject:
     return state
 
 
-def read_submit(state: JSONObject, card: ModelCard, *, stock: bool) -> Submit:
+def read_submit(state: JSONObject, card: ModelCard, *, stock: bool, keyed: bool) -> Submit:
     """Check what a state asks for.
 
     Parameters
@@ -83,6 +84,8 @@ def read_submit(state: JSONObject, card: ModelCard, *, stock: bool) -> Submit:
         What the model offers.
     stock : bool
         Whether the extension's keys are ignored.
+    keyed : bool
+        Whether the submit has an ``Idempotency-Key``, which also makes it one of the extension.
 
     Returns
     -------
@@ -94,59 +97,36 @@ def read_submit(state: JSONObject, card: ModelCard, *, stock: bool) -> Submit:
     Refusal
         If a value cannot be used.
     """
-    settings = complete_settings(state.get("settings"), card)
+    extension = not stock and (keyed or bool(_KEYS & set(state)))
+    settings = complete_settings(state.get("settings"), card, strict=extension)
     batch_size = _batch_size(state.get("batch_size"), card)
-    if stock:
+    if not extension:
         return Submit(settings, batch_size)
-    session, first = state.get("session"), state.get("first_index")
     return Submit(
         settings,
         batch_size,
-        item_errors=state.get("item_errors") is True,
-        session=session if isinstance(session, str) else None,
-        first_index=first if isinstance(first, int) else None,
-        extension=bool({"item_errors", "session", "first_index"} & set(state)),
+        item_errors=_kept(state, "item_errors", bool, "true or false") is True,
+        session=_kept(state, "session", str, "a text"),
+        first_index=_kept(state, "first_index", int, "a whole number"),
+        extension=True,
     )
 
 
-def complete_settings(given: JSON, card: ModelCard) -> JSONObject:
-    """Fill in the model's defaults.
+Kept = TypeVar("Kept")
 
-    Parameters
-    ----------
-    given : JSON
-        The caller's settings.
-    card : ModelCard
-        With the defaults.
 
-    Returns
-    -------
-    JSONObject
-        ``conf`` is found under any of its names; ``classes`` "all" is None.
-
-    Raises
-    ------
-    Refusal
-        If it is no JSON object.
-    """
-    if given is not None and not isinstance(given, Mapping):
-        raise Refusal(400, explained("Settings is not json object"))
-    chosen = dict(given or {})
-    conf = next((chosen.pop(name) for name in _CONF_NAMES if name in chosen), None)
-    settings: dict[str, JSON] = {**card.settings, "classes": None}
-    settings.update({name: value for name, value in chosen.items() if value is not None})
-    if isinstance(conf, (int, float)):
-        target = next((name for name in _CONF_NAMES if name in card.settings), "conf")
-        settings[target] = conf
-    if settings["classes"] == "all":
-        settings["classes"] = None
-    return settings
+def _kept(state: JSONObject, name: str, kind: type[Kept], words: str) -> Kept | None:
+    """Return a key of the extension."""
+    value = state.get(name)
+    if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+        raise Refusal(400, explained(f"{name} is {value!r}; it must be {words}"))
+    return value
 
 
 def _batch_size(value: JSON, card: ModelCard) -> int:
     """Return the batch size; one that is too large is refused as a stock server does."""
     if value is None:
-        return card.max_batch_size or STOCK_BATCH
+        return card.batch_limit
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise Refusal(400, explained(f"batch_size is {value!r}; it must be a whole number of at least 1"))
     if card.max_batch_size is not None and value > card.max_batch_size:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from predsession.server.choice import chosen
 from predsession.server.job import Job, JobFacts
-from predsession.server.refusal import Fault, Refusal
+from predsession.server.refusal import Fault, Refusal, detail, explained
+from predsession.server.runner import Runner
 from predsession.server.service import Service
 from predsession.server.submit import Submit, read_state, read_submit
-from predsession.server.upload import Form, receive_form
+from predsession.server.upload import Form, Intake
 from predsession.wire.jsontypes import JSON
 
 _STOCK_FORMATS = (
     ".jpg", ".jpeg", ".mpo", ".bmp", ".png", ".webp", ".tiff", ".tif", ".nrrd", ".jfif",
 )  # fmt: skip
+_LOOK_S = 1.0
 
 
 class SubmitRoutes:
@@ -33,6 +38,7 @@ class SubmitRoutes:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._jobs = service.jobs
+        self._limits = service.config.limits
 
     async def inference_batch_async(self, request: Request) -> JSON:
         """Start a job."""
@@ -54,54 +60,92 @@ class SubmitRoutes:
         job = await self._submit(request, single=single)
         try:
             while not job.ended and not self._service.closing:
-                await job.news(1.0)
+                await job.news(_LOOK_S)
                 if await request.is_disconnected():
                     break
             if job.exception is not None:
                 raise Fault(f"{job.exception['type']}({job.exception['message']!r})")
             if not job.ended:
-                raise Refusal(503, {"detail": "The server is ending."}, retry_after=5)
+                raise Refusal(503, detail("The server is ending."), retry_after=5)
             return await self._jobs.pop(job)
         finally:
             await self._jobs.stop(job)
+            await self._service.take_back()
             await self._jobs.remove(job)
 
     async def _submit(self, request: Request, *, single: bool = False) -> Job:
         """Take in an upload, check it, and start a job on it."""
-        key = None if self._service.stock else request.headers.get("idempotency-key")
+        key = None if self._service.stock or single else request.headers.get("idempotency-key")
         if key is not None and (known := self._jobs.by_key(key)) is not None:
-            async for _ in request.stream():
-                pass
+            await Intake(request.stream(), self._limits).drain()
             return known
         uuid = self._jobs.new_uuid()
         folder = self._jobs.folder(uuid)
         try:
             job = await self._take_in(request, uuid, key, single=single)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
             raise
         if job.uuid != uuid:
-            shutil.rmtree(folder, ignore_errors=True)
-        self._service.runner.wake()
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        self._service.runners[job.facts.model].wake()
         return job
 
     async def _take_in(self, request: Request, uuid: str, key: str | None, *, single: bool) -> Job:
         """Receive, check and store."""
-        form = await receive_form(
-            request.stream(),
-            request.headers.get("content-type", ""),
-            self._jobs.folder(uuid),
-            limits=self._service.config.limits,
-        )
-        submit = read_submit(read_state(form.fields), self._service.card, stock=self._service.stock)
+        client = request.client.host if request.client is not None else ""
+        form = await self._receive(request, uuid, client)
+        state = read_state(form.fields)
+        runner = chosen(self._service, request, state)
+        submit = read_submit(state, runner.card, stock=self._service.stock, keyed=key is not None)
         if single and len(form.names) != 1:
             raise Refusal(400, f"Only one file expected but got {len(form.names)}")
+        self._check_queue(runner, len(form.names))
         if not submit.item_errors:
             await self._look(form)
         if self._service.cache is not None:
             for name, path in zip(form.names, form.paths, strict=True):
                 self._service.cache.put(name, path)
-        return await self._jobs.add(uuid, _facts(form, submit, keyed=key is not None), key)
+        return await self._jobs.add(uuid, _facts(form, submit, runner=runner, client=client), key)
+
+    async def _receive(self, request: Request, uuid: str, client: str) -> Form:
+        """Receive the files, if there is room for them."""
+        intake = Intake(request.stream(), self._limits)
+        try:
+            with self._a_seat(client), self._service.disk.reserve(_announced(request)) as keep:
+                kind = request.headers.get("content-type", "")
+                return await intake.form(kind, self._jobs.folder(uuid), keep=keep)
+        except Refusal:
+            # Its sender reads the answer only once it has sent its body.
+            await intake.drain()
+            raise
+
+    @contextlib.contextmanager
+    def _a_seat(self, client: str) -> Iterator[None]:
+        """Count an upload, unless there are too many, or too many jobs of this client."""
+        if self._service.closing:
+            raise Refusal(503, explained("The server is ending."), retry_after=5)
+        if self._service.uploads >= self._limits.uploads:
+            text = f"{self._limits.uploads} uploads are being received; try again."
+            raise Refusal(429, explained(text), retry_after=1)
+        mine = sum(1 for job in self._jobs if job.facts.client == client and not job.ended)
+        if mine >= self._limits.jobs:
+            text = f"{client} has {mine} unfinished jobs; the limit is {self._limits.jobs}. Try again later."
+            raise Refusal(429, explained(text), retry_after=2)
+        self._service.uploads += 1
+        try:
+            yield
+        finally:
+            self._service.uploads -= 1
+
+    def _check_queue(self, runner: Runner, count: int) -> None:
+        """Refuse what would wait for too long, or for nothing."""
+        if not runner.ready and runner.problem:
+            raise Refusal(503, explained(runner.problem), retry_after=10)
+        waiting = runner.schedule.waiting()
+        if waiting + count > self._limits.queue:
+            text = f"{waiting} pictures wait for model {runner.spec.name}; the limit is {self._limits.queue}."
+            raise Refusal(429, explained(text), retry_after=5)
 
     async def _look(self, form: Form) -> None:
         """Refuse an upload with a bad picture, for callers that know no item errors."""
@@ -112,15 +156,23 @@ class SubmitRoutes:
             raise Fault(f"BadImageError({problem!r})")
 
 
-def _facts(form: Form, submit: Submit, *, keyed: bool) -> JobFacts:
+def _announced(request: Request) -> int:
+    """Return the size of the body, 0 where nobody said."""
+    text = request.headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _facts(form: Form, submit: Submit, *, runner: Runner, client: str) -> JobFacts:
     """Return what a job is asked."""
     return JobFacts(
+        model=runner.spec.name,
         total=len(form.names),
         size=form.size,
         settings=submit.settings,
         batch_size=submit.batch_size,
         names=tuple(form.names),
-        extension=submit.extension or keyed,
+        client=client,
+        extension=submit.extension,
         item_errors=submit.item_errors,
         session=submit.session,
         first_index=submit.first_index,

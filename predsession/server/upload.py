@@ -7,7 +7,7 @@ quarter of a mebibyte at a time, so that a slow disk does not hold up other call
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +19,7 @@ from predsession.server.config import Limits
 from predsession.server.refusal import NO_FILES, Refusal, detail, explained
 
 _CHUNK = 1 << 18
+_TEXTS = 1000
 _DRAIN = 256 << 20  # a refused upload is read on so far, so that its sender gets to read the answer
 
 
@@ -49,75 +50,87 @@ class Form:
         return [self.folder / str(number) for number in range(1, len(self.names) + 1)]
 
 
-async def receive_form(
-    chunks: AsyncIterator[bytes], content_type: str, folder: Path, *, limits: Limits
-) -> Form:
-    """Take in an upload.
+class Intake:
+    """Reads one upload's body.
 
     Parameters
     ----------
     chunks : async iterator of bytes
         The body.
-    content_type : str
-        The header, with the boundary.
-    folder : Path
-        Made here; the caller removes it if this fails.
     limits : Limits
-        What is too much.
-
-    Returns
-    -------
-    Form
-        Complete.
-
-    Raises
-    ------
-    Refusal
-        If the body is no form with files, damaged, or over a limit.
+        What is too much, and too slow.
     """
-    kind, options = parse_options_header(content_type)
-    boundary = options.get(b"boundary")
-    if kind != b"multipart/form-data" or not boundary:
-        await _drain(chunks)
-        if kind == b"multipart/form-data":
+
+    def __init__(self, chunks: AsyncIterator[bytes], limits: Limits) -> None:
+        self._chunks = chunks
+        self._limits = limits
+
+    async def form(self, content_type: str, folder: Path, *, keep: Callable[[int], None]) -> Form:
+        """Take in a form.
+
+        Parameters
+        ----------
+        content_type : str
+            The header, with the boundary.
+        folder : Path
+            Made here; the caller removes it if this fails.
+        keep : callable
+            Told how many bytes have come; raises if there is no room for them.
+
+        Returns
+        -------
+        Form
+            Complete.
+
+        Raises
+        ------
+        Refusal
+            If the body is no form with files, damaged, too slow, or over a limit.
+        """
+        kind, options = parse_options_header(content_type)
+        if kind != b"multipart/form-data":
+            raise Refusal(422, NO_FILES)
+        boundary = options.get(b"boundary")
+        if not boundary:
             raise Refusal(400, detail("Missing boundary in multipart."))
-        raise Refusal(422, NO_FILES)
-    folder.mkdir(parents=True)
-    writer = _Writer(Form(folder), boundary, limits)
-    try:
-        async for block in _blocks(chunks):
-            await asyncio.to_thread(writer.write, block)
-        form = await asyncio.to_thread(writer.finish)
-    except Refusal:
-        await _drain(chunks)
-        raise
-    finally:
-        writer.close()
-    if not form.names:
-        raise Refusal(422, NO_FILES)
-    return form
+        await asyncio.to_thread(folder.mkdir, parents=True)
+        writer = _Writer(Form(folder), boundary, self._limits)
+        try:
+            async for block in self._blocks():
+                keep(writer.received + len(block))
+                await asyncio.to_thread(writer.write, block)
+            return writer.finish()
+        finally:
+            writer.close()
 
+    async def drain(self) -> None:
+        """Read on and throw away, within reason."""
+        size = 0
+        async for block in self._blocks():
+            size += len(block)
+            if size > _DRAIN:
+                return
 
-async def _blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Gather small chunks."""
-    held: list[bytes] = []
-    size = 0
-    async for chunk in chunks:
-        held.append(chunk)
-        size += len(chunk)
-        if size >= _CHUNK:
+    async def _blocks(self) -> AsyncIterator[bytes]:
+        """Gather small chunks; one that does not come in time ends the upload."""
+        held: list[bytes] = []
+        size = 0
+        while (chunk := await self._next()) is not None:
+            held.append(chunk)
+            size += len(chunk)
+            if size >= _CHUNK:
+                yield b"".join(held)
+                held, size = [], 0
+        if held:
             yield b"".join(held)
-            held, size = [], 0
-    yield b"".join(held)
 
-
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read on and throw away, within reason."""
-    size = 0
-    async for chunk in chunks:
-        size += len(chunk)
-        if size > _DRAIN:
-            return
+    async def _next(self) -> bytes | None:
+        """Return the next chunk, None at the end."""
+        try:
+            async with asyncio.timeout(self._limits.idle):
+                return await anext(self._chunks, None)
+        except TimeoutError:
+            raise Refusal(408, explained(f"Nothing came for {self._limits.idle:g} seconds.")) from None
 
 
 class _Writer:
@@ -126,7 +139,7 @@ class _Writer:
     def __init__(self, form: Form, boundary: bytes, limits: Limits) -> None:
         self._form = form
         self._limits = limits
-        self._received = 0
+        self.received = 0
         self._ended = False
         self._header_name = b""
         self._header_value = b""
@@ -134,6 +147,7 @@ class _Writer:
         self._file: BinaryIO | None = None
         self._text: bytearray | None = None
         self._text_name = ""
+        self._texts = 0
         self._parser = MultipartParser(
             boundary,
             {
@@ -150,8 +164,8 @@ class _Writer:
 
     def write(self, block: bytes) -> None:
         """Take in a piece of the body."""
-        self._received += len(block)
-        if self._received > self._limits.body:
+        self.received += len(block)
+        if self.received > self._limits.body:
             raise Refusal(413, explained(f"The upload is larger than {self._limits.body} bytes."))
         try:
             self._parser.write(block)
@@ -160,10 +174,10 @@ class _Writer:
 
     def finish(self) -> Form:
         """Return the form; a body that stops in the middle is damaged."""
-        if self._received and not self._ended:
-            raise Refusal(
-                400, detail("There was an error parsing the body: it ends before its last boundary")
-            )
+        if self.received and not self._ended:
+            raise Refusal(400, detail("There was an error parsing the body: its last boundary is missing"))
+        if not self._form.names:
+            raise Refusal(422, NO_FILES)
         return self._form
 
     def close(self) -> None:
@@ -195,9 +209,16 @@ class _Writer:
         name = _text(options.get(b"name", b""))
         file_name = options.get(b"filename")
         if file_name is None:
-            self._text, self._text_name = bytearray(), name
+            self._start_text(name)
         elif name == "files":
             self._open(_text(file_name))
+
+    def _start_text(self, name: str) -> None:
+        """Start a text part."""
+        self._texts += 1
+        if self._texts > _TEXTS:
+            raise Refusal(400, detail(f"Too many fields. Maximum number of fields is {_TEXTS}."))
+        self._text, self._text_name = bytearray(), name
 
     def _open(self, name: str) -> None:
         """Start the next file."""
@@ -219,8 +240,8 @@ class _Writer:
             self._form.size += end - start
         elif self._text is not None:
             self._text += data[start:end]
-            if len(self._text) > self._limits.field:
-                raise Refusal(400, detail(f"Part exceeded maximum size of {self._limits.field // 1024}KB."))
+            if len(self._text) > self._limits.text:
+                raise Refusal(400, detail(f"Part exceeded maximum size of {self._limits.text // 1024}KB."))
 
     def _part_ends(self) -> None:
         """Close the file, or keep the text."""

@@ -1,33 +1,38 @@
-"""The process that holds a model: ``python -m predsession.server.worker``, started by `runner`.
+"""The process that holds a model: ``python -m predsession.server.worker``, started by `process`.
 
 It reads batches from its stdin and answers on its stdout, both in frames (`pipe`). A thread reads ahead and
-decodes in a small pool, so that the next batch is ready when the model is; the model runs in the main thread,
-where every library works. When stdin ends, the server is gone, and so is this process, whatever it does.
+has the pictures decoded, so that the next batch is ready when the model is; the model runs in the main
+thread, where every library works. When stdin ends, the server is gone, and so is this process, whatever it
+does.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import queue
 import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from predsession.server import pipe
-from predsession.server.decode import Pixels, read_pixels, tolerate_truncation
+from predsession.server.decode import BadImageError, Pixels, tolerate_truncation
 from predsession.server.inference import Inference, Outcome, describe_error
-from predsession.server.models.base import describe
+from predsession.server.models.card import ModelLoadError
 from predsession.server.models.loading import load_model
+from predsession.server.prefetch import Prefetch
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 
 _DECODERS = 2
+_HELD_PIXELS = 64_000_000  # about 200 MB as RGB
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +41,19 @@ class _Batch:
 
     id: int
     settings: JSONObject
-    images: list[Future[Pixels]]
+    pictures: list[Future[Pixels]]
     singly: bool
 
 
 class _Reader(threading.Thread):
     """Reads batches ahead of the model and has them decoded."""
 
-    def __init__(self, source: BinaryIO, *, max_pixels: int) -> None:
+    def __init__(self, source: BinaryIO, prefetch: Prefetch) -> None:
         super().__init__(daemon=True)
         self.batches: queue.Queue[_Batch] = queue.Queue()
         self._source = source
-        self._decode = partial(read_pixels, max_pixels=max_pixels)
+        self._prefetch = prefetch
         self._skipped: set[int] = set()
-        self._pool = ThreadPoolExecutor(_DECODERS)
 
     def run(self) -> None:
         """Read until the server is gone, then end the process at once."""
@@ -70,35 +74,45 @@ class _Reader(threading.Thread):
         if header["op"] == "skip":
             self._skipped.add(number)
             return
-        images = [self._pool.submit(self._decode, Path(str(path))) for path in as_list(header["paths"])]
-        self.batches.put(_Batch(number, as_object(header["settings"]), images, bool(header["singly"])))
+        pictures = self._prefetch.start([Path(str(path)) for path in as_list(header["paths"])])
+        self.batches.put(_Batch(number, as_object(header["settings"]), pictures, bool(header["singly"])))
 
 
-def _answer(batch: _Batch, inference: Inference) -> tuple[JSONObject, bytes]:
-    """Run one batch and return the frame that says what became of it."""
-    began = time.perf_counter()
-    decoded = [_decoded(image) for image in batch.images]
-    ready = time.perf_counter()
-    good = [image for image in decoded if not isinstance(image, Outcome)]
-    answers = iter(inference.run(good, batch.settings, singly=batch.singly) if good else [])
-    outcomes = [image if isinstance(image, Outcome) else next(answers) for image in decoded]
-    header: dict[str, JSON] = {
-        "op": "done",
-        "id": batch.id,
-        "sizes": [len(outcome.item) for outcome in outcomes],
-        "errors": [outcome.error for outcome in outcomes],
-        "decode_s": ready - began,
-        "model_s": time.perf_counter() - ready,
-    }
-    return header, b"".join(outcome.item for outcome in outcomes)
+class _Answers:
+    """Runs batches and measures how long that takes."""
 
+    def __init__(self, inference: Inference, prefetch: Prefetch) -> None:
+        self._inference = inference
+        self._prefetch = prefetch
 
-def _decoded(image: Future[Pixels]) -> Pixels | Outcome:
-    """Return the pixels, or what is wrong with the file."""
-    try:
-        return image.result()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to this one picture
-        return Outcome(error=describe_error(error))
+    def answer(self, batch: _Batch) -> tuple[JSONObject, bytes]:
+        """Run one batch and return the frame that says what became of it."""
+        began = time.perf_counter()
+        model_s = 0.0
+        outcomes: list[Outcome] = []
+        for chunk in self._prefetch.chunks(batch.pictures):
+            ready = time.perf_counter()
+            outcomes += self._outcomes(chunk, batch)
+            model_s += time.perf_counter() - ready
+        header: dict[str, JSON] = {
+            "op": "done",
+            "id": batch.id,
+            "sizes": [len(outcome.item) for outcome in outcomes],
+            "errors": [outcome.error for outcome in outcomes],
+            "decode_s": time.perf_counter() - began - model_s,
+            "model_s": model_s,
+        }
+        return header, b"".join(outcome.item for outcome in outcomes)
+
+    def _outcomes(self, chunk: list[Pixels | BadImageError], batch: _Batch) -> Iterator[Outcome]:
+        """Yield what became of each picture of a chunk."""
+        good = [picture for picture in chunk if not isinstance(picture, BadImageError)]
+        answers = iter(self._inference.run(good, batch.settings, singly=batch.singly) if good else [])
+        for picture in chunk:
+            if isinstance(picture, BadImageError):
+                yield Outcome(error=describe_error(picture))
+            else:
+                yield next(answers)
 
 
 def _serve(source: BinaryIO, sink: BinaryIO) -> None:
@@ -107,21 +121,31 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> None:
     if setup["stock"]:
         tolerate_truncation()
     try:
-        model = load_model(str(setup["target"]))
-        card = describe(model)
+        model, card = load_model(str(setup["target"]))
     except Exception as error:  # noqa: BLE001 - it is reported by the server, which then ends or tries again
-        _send(sink, pipe.encode({"op": "failed", "error": describe_error(error)}))
+        _send(sink, pipe.encode({"op": "failed", "error": _load_failure(error)}))
         return
-    _send(sink, pipe.encode({"op": "ready", "card": card.to_json(), "pid": os.getpid()}))
-    reader = _Reader(source, max_pixels=int(str(setup["max_pixels"])))
+    _send(sink, pipe.encode({"op": "ready", "card": card.to_json()}))
+    prefetch = Prefetch(max_pixels=int(str(setup["max_pixels"])), room=_HELD_PIXELS, threads=_DECODERS)
+    reader = _Reader(source, prefetch)
     reader.start()
-    inference = Inference(model, card, float_boxes=not setup["stock"])
+    name = "" if setup["stock"] else str(setup["name"])
+    answers = _Answers(Inference(model, card, name=name, float_boxes=not setup["stock"]), prefetch)
     while True:
         batch = reader.batches.get()
         if reader.skips(batch):
+            prefetch.drop(batch.pictures)
             _send(sink, pipe.encode({"op": "skipped", "id": batch.id}))
         else:
-            _send(sink, pipe.encode(*_answer(batch, inference)))
+            _send(sink, pipe.encode(*answers.answer(batch)))
+
+
+def _load_failure(error: Exception) -> JSONObject:
+    """Describe why a model does not load; what is no error of ours is for its author, with its traceback."""
+    if isinstance(error, ModelLoadError):
+        return describe_error(error)
+    traceback.print_exception(error)
+    return {**describe_error(error), "message": f"{type(error).__name__}: {error}"}
 
 
 def _send(sink: BinaryIO, frame: bytes) -> None:
@@ -130,13 +154,17 @@ def _send(sink: BinaryIO, frame: bytes) -> None:
     sink.flush()
 
 
-def main(arguments: Sequence[str] = ()) -> int:  # noqa: ARG001 - a process takes its orders from the pipe
-    """Run the worker until its server is gone.
+def _die_with_parent() -> None:
+    """Ask Linux to kill us with the server: a model that hangs without letting go of Python cannot see it."""
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(0)  # it was gone before we asked
 
-    Parameters
-    ----------
-    arguments : sequence of str
-        None are taken.
+
+def main() -> int:
+    """Run the worker until its server is gone.
 
     Returns
     -------
@@ -145,6 +173,7 @@ def main(arguments: Sequence[str] = ()) -> int:  # noqa: ARG001 - a process take
     """
     # Ctrl-C reaches the whole process group; it is the server that decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _die_with_parent()
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
     # What a model prints must not end up between the frames.

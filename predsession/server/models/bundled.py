@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-import onnxruntime
-
 from predsession.server.models.base import Model
 from predsession.server.models.card import ModelLoadError
 
@@ -46,30 +44,6 @@ def checked_file(name: str) -> Path:
             f"the bundled model {name} has been changed or damaged; install the package again"
         )
     return path
-
-
-def open_network(path: Path, *, threads: int) -> onnxruntime.InferenceSession:
-    """Open an ONNX file for the processor.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    threads : int
-        How many threads one run may use.
-
-    Returns
-    -------
-    onnxruntime.InferenceSession
-        Ready to run.
-    """
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Spinning threads fight with any other busy process: on two cores two of them are slower than one.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def _detect() -> Model:

@@ -17,8 +17,9 @@ import onnxruntime
 from PIL import Image
 
 from predsession.server.models.base import Arrays, Pixels, Settings
-from predsession.server.models.bundled import checked_file, open_network
+from predsession.server.models.bundled import checked_file
 from predsession.server.models.coco import COCO_CLASSES
+from predsession.server.models.network import open_network
 from predsession.server.models.nms import keep_best
 
 Floats = npt.NDArray[np.float32]

@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import PredSessionError
+from predsession.prediction.result import Prediction
 from predsession.server.models.base import Arrays
 from predsession.server.models.card import ModelCard
+from predsession.wire.fields import Tag
 from predsession.wire.geometry import MaskCrop, Size
 
 _KNOWN = frozenset({"boxes", "scores", "class_ids", "masks", "keypoints", "tags"})
@@ -36,21 +38,28 @@ class Found:
         Finite.
     class_ids : (N,) int64 ndarray
         Positions in the model's classes.
-    masks : list of MaskCrop or None
-        One for each row, where the model has masks.
+    masks : list of MaskCrop or None, or None
+        One for each row, where the model has masks; None for an empty one.
+    keypoints : (N, K, 3) float32 ndarray or None
+        x, y, visible.
+    tags : tuple of Tag
+        Of the picture.
     """
 
     boxes: npt.NDArray[np.float32]
     scores: npt.NDArray[np.float32]
     class_ids: npt.NDArray[np.int64]
-    masks: list[MaskCrop] | None
+    masks: list[MaskCrop | None] | None = None
+    keypoints: npt.NDArray[np.float32] | None = None
+    tags: tuple[Tag, ...] = ()
 
     def rows(self, keep: npt.NDArray[np.bool_]) -> Found:
         """Return the rows that are marked."""
         masks = None
         if self.masks is not None:
             masks = [mask for mask, kept in zip(self.masks, keep, strict=True) if kept]
-        return Found(self.boxes[keep], self.scores[keep], self.class_ids[keep], masks)
+        points = None if self.keypoints is None else self.keypoints[keep]
+        return Found(self.boxes[keep], self.scores[keep], self.class_ids[keep], masks, points, self.tags)
 
 
 def check_count(results: object, count: int) -> Sequence[object]:
@@ -88,7 +97,7 @@ def check(result: object, size: Size, card: ModelCard) -> Found:
     Parameters
     ----------
     result : object
-        A dict of arrays.
+        A dict of arrays, or a `Prediction`.
     size : Size
         The picture's.
     card : ModelCard
@@ -104,19 +113,40 @@ def check(result: object, size: Size, card: ModelCard) -> Found:
     BadResultError
         If a field is unknown, has the wrong shape, is not finite, or lies outside the picture.
     """
-    arrays = _fields(result)
+    arrays = _from_prediction(result, size, card) if isinstance(result, Prediction) else _fields(result)
     masks = _masks(arrays.get("masks"), size)
     boxes = _boxes(arrays, masks, size)
     count = len(boxes)
-    scores = _column(arrays, "scores", count).astype(np.float32)
-    class_ids = _column(arrays, "class_ids", count).astype(np.int64)
-    if not np.isfinite(scores).all():
-        raise BadResultError("scores are not finite")
-    if count and (class_ids.min() < 0 or class_ids.max() >= len(card.classes)):
-        raise BadResultError(f"class_ids outside 0..{len(card.classes) - 1}")
     if masks is not None and len(masks) != count:
-        raise BadResultError(f"{len(masks)} masks for {count} boxes")
-    return Found(boxes, scores, class_ids, masks)
+        raise BadResultError(f"there are {len(masks)} masks and {count} boxes")
+    return Found(
+        boxes,
+        _scores(arrays, count),
+        _class_ids(arrays, count, card),
+        masks,
+        _keypoints(arrays.get("keypoints"), count, card),
+        _tags(arrays.get("tags"), card),
+    )
+
+
+def _from_prediction(prediction: Prediction, size: Size, card: ModelCard) -> Arrays:
+    """Take a prediction apart; its classes count by name."""
+    if tuple(prediction.size) != tuple(size):
+        raise BadResultError(
+            f"a prediction is for {tuple(prediction.size)} pixels, the picture has {tuple(size)}"
+        )
+    unknown = [name for name in prediction.classes if name not in card.classes]
+    if unknown:
+        raise BadResultError(f"a prediction has the class {unknown[0]!r}, which is none of the model's")
+    has_masks = card.shape == "bitmap"
+    return {
+        "boxes": prediction.boxes,
+        "scores": prediction.scores,
+        "class_ids": [card.classes.index(name) for name in prediction.classes],
+        "masks": list(prediction.mask_crops) if has_masks else None,
+        "keypoints": prediction.keypoints if card.shape == "graph" else None,
+        "tags": dict(prediction.tags) or None,
+    }
 
 
 def _fields(result: object) -> Arrays:
@@ -129,11 +159,10 @@ def _fields(result: object) -> Arrays:
     return result
 
 
-def _boxes(arrays: Arrays, masks: list[MaskCrop] | None, size: Size) -> npt.NDArray[np.float32]:
+def _boxes(arrays: Arrays, masks: list[MaskCrop | None] | None, size: Size) -> npt.NDArray[np.float32]:
     """Return boxes, those of the masks where there are no others, clipped to the picture."""
     if arrays.get("boxes") is None and masks is not None:
-        rows = [(m.x, m.y, m.x + m.mask.shape[1], m.y + m.mask.shape[0]) for m in masks]
-        return np.array(rows, np.float32).reshape(-1, 4)
+        return _mask_boxes(masks)
     boxes = _numbers(arrays.get("boxes"), "boxes").astype(np.float32)
     boxes = boxes.reshape(0, 4) if not boxes.size else boxes
     if boxes.ndim != 2 or boxes.shape[1] != 4:
@@ -143,20 +172,29 @@ def _boxes(arrays: Arrays, masks: list[MaskCrop] | None, size: Size) -> npt.NDAr
     if (boxes[:, 2:] < boxes[:, :2]).any():
         raise BadResultError("a box ends before it begins; boxes are x1, y1, x2, y2")
     # Networks overshoot a little, so what sticks out is cut; what does not touch the picture is a mistake.
-    outside = (
-        (boxes[:, 2:] < 0).any() or (boxes[:, 0] > size.width).any() or (boxes[:, 1] > size.height).any()
-    )
-    if outside:
+    if (boxes[:, 2:] < 0).any() or (boxes[:, :2] > np.array(size)).any():
         raise BadResultError(f"a box lies outside the picture of {size.width} x {size.height} pixels")
     return boxes.clip(0, np.array([size.width, size.height] * 2, np.float32))
+
+
+def _mask_boxes(masks: list[MaskCrop | None]) -> npt.NDArray[np.float32]:
+    """Return the rectangles of masks."""
+    rows = []
+    for crop in masks:
+        if crop is None:
+            raise BadResultError("a mask is empty, and there are no boxes")
+        height, width = crop.mask.shape
+        rows.append((crop.x, crop.y, crop.x + width, crop.y + height))
+    return np.array(rows, np.float32).reshape(-1, 4)
 
 
 def _numbers(value: object, name: str) -> npt.NDArray[np.float64]:
     """Return the value as numbers."""
     try:
-        return np.asarray([] if value is None else value, np.float64)
+        numbers: npt.NDArray[np.float64] = np.asarray([] if value is None else value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise BadResultError(f"{name} are no array of numbers: {error}") from error
+    return numbers
 
 
 def _column(arrays: Arrays, name: str, count: int) -> npt.NDArray[np.float64]:
@@ -166,23 +204,78 @@ def _column(arrays: Arrays, name: str, count: int) -> npt.NDArray[np.float64]:
         raise BadResultError(
             f"{name} have the shape {values.shape}, not ({count},) as there are {count} boxes"
         )
+    if not np.isfinite(values).all():
+        raise BadResultError(f"{name} are not finite")
     return values
 
 
-def _masks(value: object, size: Size) -> list[MaskCrop] | None:
-    """Cut whole-picture masks to what they cover."""
+def _scores(arrays: Arrays, count: int) -> npt.NDArray[np.float32]:
+    """Return the scores."""
+    return _column(arrays, "scores", count).astype(np.float32)
+
+
+def _class_ids(arrays: Arrays, count: int, card: ModelCard) -> npt.NDArray[np.int64]:
+    """Return the classes; a model with one class need not name it."""
+    if arrays.get("class_ids") is None and len(card.classes) == 1:
+        return np.zeros(count, np.int64)
+    ids = _column(arrays, "class_ids", count).astype(np.int64)
+    if count and (ids.min() < 0 or ids.max() >= len(card.classes)):
+        raise BadResultError(
+            f"class_ids reach from {ids.min()} to {ids.max()}; there are {len(card.classes)} classes"
+        )
+    return ids
+
+
+def _masks(value: object, size: Size) -> list[MaskCrop | None] | None:
+    """Cut masks to what they cover."""
     if value is None:
         return None
+    if isinstance(value, Sequence) and all(isinstance(mask, MaskCrop) or mask is None for mask in value):
+        return list(value)
     masks = np.asarray(value)
-    if masks.ndim != 3 or (len(masks) and masks.shape[1:] != (size.height, size.width)):
+    if masks.size == 0:
+        return []
+    if masks.ndim != 3 or masks.shape[1:] != (size.height, size.width):
         raise BadResultError(f"masks have the shape {masks.shape}, not (N, {size.height}, {size.width})")
     return [_crop(mask.astype(np.bool_)) for mask in masks]
 
 
-def _crop(mask: npt.NDArray[np.bool_]) -> MaskCrop:
+def _crop(mask: npt.NDArray[np.bool_]) -> MaskCrop | None:
     """Cut one mask to its rectangle."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     if not rows.size:
-        raise BadResultError("a mask is empty")
+        return None
     top, left = int(rows[0]), int(columns[0])
     return MaskCrop(left, top, mask[top : rows[-1] + 1, left : columns[-1] + 1])
+
+
+def _keypoints(value: object, count: int, card: ModelCard) -> npt.NDArray[np.float32] | None:
+    """Return keypoints with a third column that says whether each is visible."""
+    if value is None:
+        return None
+    points = _numbers(value, "keypoints")
+    wanted = (count, len(card.keypoints))
+    if not count:
+        return np.zeros((*wanted, 3), np.float32)
+    if points.ndim != 3 or points.shape[:2] != wanted or points.shape[2] not in {2, 3}:
+        raise BadResultError(f"keypoints have the shape {points.shape}, not {(*wanted, 3)} or {(*wanted, 2)}")
+    if not np.isfinite(points).all():
+        raise BadResultError("keypoints are not finite")
+    if points.shape[2] == 2:
+        points = np.concatenate([points, np.ones((*wanted, 1))], axis=2)
+    return points.astype(np.float32)
+
+
+def _tags(value: object, card: ModelCard) -> tuple[Tag, ...]:
+    """Return the picture's tags."""
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise BadResultError(f"tags are {type(value).__name__}, not a dict of names and values")
+    unknown = [name for name in value if name not in card.tags]
+    if unknown:
+        raise BadResultError(f"the tag {unknown[0]!r} is none of the model's; they are {list(card.tags)}")
+    return tuple(
+        Tag(str(name), each if each is None or isinstance(each, str) else float(each))
+        for name, each in value.items()
+    )

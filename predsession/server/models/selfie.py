@@ -11,7 +11,8 @@ import onnxruntime
 from PIL import Image
 
 from predsession.server.models.base import Arrays, Pixels, Settings
-from predsession.server.models.bundled import checked_file, open_network
+from predsession.server.models.bundled import checked_file
+from predsession.server.models.network import open_network
 
 _SIDE = 256
 

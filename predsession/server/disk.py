@@ -1,0 +1,75 @@
+"""How much the server may keep, and the refusal when that is reached, before the disk is full."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from predsession.server.config import Limits
+from predsession.server.refusal import Refusal, explained
+
+_RETRY_S = 30
+
+
+class Disk:
+    """The server's share of a disk.
+
+    Parameters
+    ----------
+    folder : Path
+        On the disk.
+    limits : Limits
+        The share, and what must stay free.
+    used : callable
+        Returns the bytes that are kept now.
+    """
+
+    def __init__(self, folder: Path, limits: Limits, used: Callable[[], int]) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._used = used
+        self._incoming = 0
+
+    def room(self) -> int:
+        """Return how many bytes may still come."""
+        share = self._limits.disk - self._used()
+        free = shutil.disk_usage(self._folder).free - self._limits.free
+        return int(min(share, free)) - self._incoming
+
+    @contextlib.contextmanager
+    def reserve(self, size: int) -> Iterator[Callable[[int], None]]:
+        """Set room aside for an upload.
+
+        Parameters
+        ----------
+        size : int
+            Bytes that were announced; 0 where nobody knows.
+
+        Yields
+        ------
+        callable
+            To be called with the bytes that have come so far.
+
+        Raises
+        ------
+        Refusal
+            With status 507, if there is no room for it.
+        """
+        kept = 0
+
+        def keep(total: int) -> None:
+            nonlocal kept
+            if total > kept:
+                if total - kept > self.room():
+                    text = "The server's disk is full, or its share of it; try again later."
+                    raise Refusal(507, explained(text), retry_after=_RETRY_S)
+                self._incoming += total - kept
+                kept = total
+
+        try:
+            keep(max(size, 1))
+            yield keep
+        finally:
+            self._incoming -= kept

@@ -1,0 +1,96 @@
+"""The folder of a server: for itself alone, and gone at its end where nothing is to be kept."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from predsession.errors import PredSessionError
+
+_PREFIX = "predsession-serve-"
+_USAGE, _SERVER = 2, 3
+
+
+class CommandError(PredSessionError):
+    """The server cannot be started; the message says what to do.
+
+    Parameters
+    ----------
+    message : str
+        One line.
+    code : int
+        The exit code.
+    """
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextlib.contextmanager
+def server_folder(data: Path | None, *, ephemeral: bool, port: int) -> Iterator[Path]:
+    """Give a server its folder.
+
+    Parameters
+    ----------
+    data : Path or None
+        What the user chose.
+    ephemeral : bool
+        Whether it is to be gone at the end.
+    port : int
+        Names the folder where the user chose none, so that a restart finds it again.
+
+    Yields
+    ------
+    Path
+        Locked for this process.
+
+    Raises
+    ------
+    CommandError
+        If it cannot be used, or is used by another server.
+    """
+    if ephemeral:
+        _sweep()
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        try:
+            with _locked(folder):
+                yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    folder = data or state / "predsession" / f"port-{port}"
+    with _locked(folder):
+        yield folder
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock; it goes with the process, however that ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = (folder / "lock").open("w")
+    except OSError as error:
+        text = f"cannot use {folder}: {error.strerror}; choose another with --data"
+        raise CommandError(text, _USAGE) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            text = f"{folder} is used by another server; choose another with --data"
+            raise CommandError(text, _SERVER) from error
+        yield
+
+
+def _sweep() -> None:
+    """Remove the folders of ephemeral servers that were killed: those whose lock nobody holds."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError), (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)

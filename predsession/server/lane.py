@@ -1,0 +1,218 @@
+"""One worker process: the batches in its hands, its time limit, its end and its successor.
+
+Invariant: a worker answers its batches in order, so the oldest one is the one it is computing, and the one to
+blame if it dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+from predsession.server.batch import Batch
+from predsession.server.config import Limits
+from predsession.server.models.card import ModelCard, ModelLoadError
+from predsession.server.process import WorkerProcess
+from predsession.wire.jsontypes import JSONObject, as_object
+
+_AHEAD = 2  # one batch is computed while the next is decoded
+_LONGEST_PAUSE_S = 30.0
+_log = logging.getLogger("predsession.server")
+
+
+class Desk(Protocol):
+    """Where a lane gets its work, and hands it in."""
+
+    singly: bool
+    """Whether a batch that fails is tried again picture by picture."""
+
+    async def next_batch(self) -> Batch | None:
+        """Return the next batch, None while nothing waits."""
+
+    async def settle(self, batch: Batch, header: JSONObject, body: bytes) -> None:
+        """Take a worker's answer."""
+
+    async def lost(self, batches: Sequence[Batch], reason: str) -> None:
+        """Take back the batches of a worker that is gone; the first is the one it was computing."""
+
+    async def unavailable(self, error: ModelLoadError, tries: int) -> None:
+        """Hear that no new worker can be started, again and again."""
+
+
+class Lane:
+    """A worker, and another one whenever it is lost.
+
+    Parameters
+    ----------
+    desk : Desk
+        Where work comes from.
+    name : str
+        The model's.
+    setup : JSONObject
+        What a worker is told to load.
+    limits : Limits
+        How long loading and a batch may take.
+    """
+
+    def __init__(self, desk: Desk, name: str, *, setup: JSONObject, limits: Limits) -> None:
+        self._desk = desk
+        self._name = name
+        self._setup = setup
+        self._limits = limits
+        self._in_flight: deque[Batch] = deque()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closing = False
+        self._worker: WorkerProcess | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._hung = False
+        self.ready = False
+        """Whether a worker waits for batches."""
+
+    async def launch(self) -> ModelCard:
+        """Start a worker and wait until its model is loaded.
+
+        Returns
+        -------
+        ModelCard
+            What the model says of itself.
+
+        Raises
+        ------
+        ModelLoadError
+            If it cannot be loaded.
+        """
+        worker = await WorkerProcess.start(self._setup)
+        try:
+            async with asyncio.timeout(self._limits.load):
+                header, _ = await worker.receive()
+        except (EOFError, TimeoutError):
+            worker.kill()
+            code = await worker.wait()
+            text = f"model {self._name}: its process ended (code {code}) or hung while loading"
+            raise ModelLoadError(text) from None
+        except BaseException:
+            worker.kill()
+            raise
+        if header["op"] == "failed":
+            await worker.end(self._limits.grace)
+            error = as_object(header["error"])
+            raise ModelLoadError(f"model {self._name}: {error['message']}")
+        self._worker = worker
+        self.ready = True
+        return ModelCard.from_json(as_object(header["card"]))
+
+    def wake(self) -> None:
+        """Look for work again."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work, until cancelled."""
+        while True:
+            assert self._worker is not None
+            await self._work_with(self._worker)
+            self.ready = False
+            self._worker.kill()
+            code = await self._worker.wait()
+            reason = (
+                f"no answer for {self._limits.batch:g} s"
+                if self._hung
+                else f"its process ended (code {code})"
+            )
+            self._hung = False
+            lost, self._in_flight = list(self._in_flight), deque()
+            self._idle.set()
+            await self._desk.lost(lost, reason)
+            await self._relaunch()
+            self._wake.set()
+
+    async def _relaunch(self) -> None:
+        """Start the next worker, however long that takes."""
+        for tries in range(1, 1 << 30):
+            try:
+                await self.launch()
+            except ModelLoadError as error:
+                await self._desk.unavailable(error, tries)
+                await asyncio.sleep(min(_LONGEST_PAUSE_S, 2.0**tries))
+            else:
+                return
+
+    async def _work_with(self, worker: WorkerProcess) -> None:
+        """Feed one worker and take its answers until it is gone."""
+        feeder = asyncio.create_task(self._feed(worker))
+        try:
+            while True:
+                header, body = await worker.receive()
+                batch = self._in_flight.popleft()
+                assert header["id"] == batch.id, "a worker answers in order"
+                self._watch_oldest()
+                await self._desk.settle(batch, header, body)
+                if not self._in_flight:
+                    self._idle.set()
+                self._wake.set()
+        except EOFError:
+            return
+        finally:
+            self._unwatch()
+            feeder.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await feeder
+
+    async def _feed(self, worker: WorkerProcess) -> None:
+        """Keep the worker's hands full."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while not self._closing and len(self._in_flight) < _AHEAD:
+                batch = await self._desk.next_batch()
+                if batch is None:
+                    break
+                self._in_flight.append(batch)
+                self._idle.clear()
+                if len(self._in_flight) == 1:
+                    self._watch_oldest()
+                await worker.send(batch.order(singly=self._desk.singly))
+
+    async def take_back(self, *, everything: bool = False) -> None:
+        """Tell the worker which batches that it has not begun nobody wants any more."""
+        for batch in list(self._in_flight)[1:]:
+            if (everything or batch.unwanted) and self._worker is not None:
+                await self._worker.send({"op": "skip", "id": batch.id})
+
+    async def close(self) -> None:
+        """Let the batch that is under way finish, within the grace, and end the worker."""
+        self._closing = True
+        self._unwatch()
+        await self.take_back(everything=True)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.grace):
+                await self._idle.wait()
+
+    async def end(self) -> None:
+        """End the worker; its task has been cancelled."""
+        if self._worker is not None:
+            await self._worker.end(1.0 if not self._in_flight else 0.0)
+
+    def _watch_oldest(self) -> None:
+        """Start the clock for the oldest batch."""
+        self._unwatch()
+        if self._in_flight and not self._closing:
+            loop = asyncio.get_running_loop()
+            self._watch = loop.call_later(self._limits.batch, self._expire)
+
+    def _unwatch(self) -> None:
+        """Stop the clock."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+
+    def _expire(self) -> None:
+        """End a worker that does not answer; its loss is noticed by the one who reads from it."""
+        if self._worker is not None:
+            self._hung = True
+            self._worker.kill()
