@@ -23,7 +23,9 @@ from predsession.inputs.images import ImageLimits
 from predsession.inputs.sources import open_source
 from predsession.jobs.batch import Outcome
 from predsession.jobs.counters import Report
-from predsession.jobs.pipeline import Pipeline, PipelineOptions
+from predsession.jobs.images import ImageCourse
+from predsession.jobs.pipeline import Pipeline
+from predsession.jobs.shared import PipelineOptions, Shared
 from predsession.launch import EmbeddedServer
 from predsession.options import (
     ID_SOURCES,
@@ -202,7 +204,8 @@ class PredictionSession:
         self._url = self._server.url if self._server else url or os.environ[URL_VARIABLE]
         try:
             transport = HttpTransport(self._url, token=token, options=options.connection)
-            self._pipeline = Pipeline(self._source, transport, options)
+            shared = Shared(transport, options)
+            self._pipeline = Pipeline(shared, ImageCourse(shared, self._source))
         except BaseException:
             if self._server is not None:
                 self._server.stop()
@@ -265,7 +268,7 @@ class PredictionSession:
         if self._closed:
             raise SessionClosedError("the session is closed; open a new one to run the rest")
         try:
-            outcome = self._pipeline.outlet.get(timeout, self._show)
+            outcome = self._pipeline.shared.outlet.get(timeout, self._show)
         except queue.Empty:
             raise JobTimeoutError(f"no prediction arrived within {timeout:g} s; the job goes on") from None
         except BaseException:
@@ -276,7 +279,9 @@ class PredictionSession:
             self.close()
         else:
             self._taken += 1
-            self._pipeline.counters.add("item_errors" if isinstance(outcome, ItemError) else "predictions")
+            self._pipeline.shared.counters.add(
+                "item_errors" if isinstance(outcome, ItemError) else "predictions"
+            )
             self._show()
         return outcome
 
@@ -327,13 +332,13 @@ class PredictionSession:
 
     def is_done(self) -> bool:
         """Return whether every outcome has arrived, or the session was stopped."""
-        return self._pipeline.outlet.ended
+        return self._pipeline.shared.outlet.ended
 
     def progress(self) -> SessionProgress:
         """Return how far the session is, all its jobs together; asks no server."""
-        counters, state = self._pipeline.counters, self._pipeline.receiver.state
+        counters, state = self._pipeline.shared.counters, self._pipeline.shared.state
         return SessionProgress(
-            done=self._pipeline.outlet.passed,
+            done=self._pipeline.shared.outlet.passed,
             total=len(self._source),
             stage=state.stage_text if state else Stage.PREPARING.value,
             taken=self._taken,
@@ -345,8 +350,8 @@ class PredictionSession:
         """Return where the session stands; asks no server."""
         return SessionStatus(
             progress=self.progress(),
-            uuid=self._pipeline.receiver.uuid or next(iter(self._pipeline.ledger.live), None),
-            jobs=self._pipeline.ledger.live,
+            uuid=self._pipeline.shared.uuid or next(iter(self._pipeline.shared.ledger.live), None),
+            jobs=self._pipeline.shared.ledger.live,
             item_errors=len(self._errors),
             is_done=self.is_done(),
             closed=self._closed,
@@ -354,7 +359,7 @@ class PredictionSession:
 
     def report(self) -> Report:
         """Return what was counted so far: items, predictions, errors, jobs, retries, bytes, seconds."""
-        return self._pipeline.report(len(self._source))
+        return self._pipeline.report()
 
     @property
     def errors(self) -> tuple[ItemError, ...]:
@@ -374,7 +379,7 @@ class PredictionSession:
     @property
     def model_meta(self) -> ModelMeta:
         """The model's classes and tags; waits for the server's answer."""
-        return self._pipeline.facts.meta()
+        return self._pipeline.shared.facts.meta()
 
     @property
     def inference_request_uuid(self) -> str | None:
@@ -385,7 +390,7 @@ class PredictionSession:
     @property
     def final_result(self) -> JSON:
         """The final result of the session's only job that has one, or the list of them; else None."""
-        finals = self._pipeline.receiver.finals
+        finals = self._pipeline.course.finals
         return finals[0] if len(finals) == 1 else list(finals) or None
 
     def __repr__(self) -> str:

@@ -18,8 +18,8 @@ class Report:
 
     Parameters
     ----------
-    items : int
-        In the source.
+    items : int or None
+        In the source, where that is known.
     predictions, item_errors : int
         Outcomes that were handed to the caller.
     jobs : int
@@ -39,7 +39,7 @@ class Report:
         Seconds spent in submits, in waiting for results, and in making predictions of them; they overlap.
     """
 
-    items: int = 0
+    items: int | None = 0
     predictions: int = 0
     item_errors: int = 0
     jobs: int = 0
@@ -89,7 +89,7 @@ class Counters:
             with self._lock:
                 self._seconds[name] = self._seconds.get(name, 0.0) + spent
 
-    def report(self, items: int, retries: Counter[str]) -> Report:
+    def report(self, items: int | None, retries: Counter[str]) -> Report:
         """Return the figures so far."""
         with self._lock:
             figures: dict[str, Any] = {**self._counts, **self._seconds}

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from typing import Generic, TypeVar
 
-from predsession.jobs.batch import Batch
 from predsession.jobs.pace import STOCK_WINDOW
+
+T = TypeVar("T")
 
 MOST_UPLOADS = 2
 """One that the server works on, one that is being sent or waits: what is sent is computed, wanted or not."""
 
 
-class Flight:
-    """A queue of uploads; a place in it is taken before sending and given back when all is settled.
-
-    An upload is a list of batches, for a server may want it in pieces.
-    """
+class Flight(Generic[T]):
+    """A queue of uploads; a place in it is taken before sending and given back when all is settled."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._uploads: deque[Sequence[Batch]] = deque()
+        self._uploads: deque[T] = deque()
         self._taken = 0
         self._images = 0
         self._ended = False
@@ -46,13 +44,13 @@ class Flight:
             self._images -= images
             self._changed.notify_all()
 
-    def put(self, batches: Sequence[Batch]) -> None:
+    def put(self, upload: T) -> None:
         """Add an upload that was sent."""
         with self._changed:
-            self._uploads.append(batches)
+            self._uploads.append(upload)
             self._changed.notify_all()
 
-    def get(self) -> Sequence[Batch] | None:
+    def get(self) -> T | None:
         """Take the oldest upload; None, or the error it ended with, once nothing is left."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or bool(self._uploads))

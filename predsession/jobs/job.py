@@ -8,18 +8,15 @@ if it was not, the images it might belong to are sent again. With ``ack`` a lost
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from predsession import errors
-from predsession.clock import Clock
-from predsession.http.caller import Caller
 from predsession.jobs.pace import PollPace
+from predsession.jobs.shared import Shared
 from predsession.wire import calls
 from predsession.wire.httpreply import Reply, is_unknown_job
 from predsession.wire.jsontypes import JSONObject
-from predsession.wire.replies import JobState, ServerInfo, parse_job
+from predsession.wire.replies import JobState, parse_job
 from predsession.wire.stages import Stage
 
 LONG_POLL = 5.0
@@ -30,45 +27,35 @@ LOST_IN_A_ROW = 5
 """Pops of a stock server that may fail one after the other."""
 
 
-@dataclass(slots=True)
 class JobReader:
     """Reads one job to its end.
 
     Parameters
     ----------
-    caller : Caller
-        Sends the calls.
-    clock : Clock
-        Time.
-    cancel : threading.Event
-        Once set, reading ends.
-    info : ServerInfo
-        What the server can do.
+    shared : Shared
+        The pipeline's.
     uuid : str
         The job.
-    expected : int
-        Results that must come.
-    idle_timeout : float
-        Seconds without any change after which the job is given up.
-    watch : callable
-        Called with every answer.
+    expected : int or None
+        Results that must come; None where only the server knows.
+    identified : bool
+        Whether each result tells what it belongs to (frames, ids), so that a lost answer leaves a gap that is
+        seen, and nothing need be held back.
     """
 
-    caller: Caller
-    clock: Clock
-    cancel: threading.Event
-    info: ServerInfo
-    uuid: str
-    expected: int
-    idle_timeout: float
-    watch: Callable[[JobState], None]
-    state: JobState | None = None
-    """The last answer."""
-    expired: bool = False
-    """Whether the server no longer knows the job."""
-    _received: int = 0
-    _changed_at: float = 0.0
-    _seen: tuple[str, int | None, int] = ("", None, 0)
+    def __init__(self, shared: Shared, uuid: str, *, expected: int | None, identified: bool = False) -> None:
+        self.uuid = uuid
+        self.state: JobState | None = None
+        """The last answer."""
+        self.expired = False
+        """Whether the server no longer knows the job."""
+        self._shared = shared
+        self._expected = expected
+        self._identified = identified
+        self._received = 0
+        self._changed_at = 0.0
+        self._seen: tuple[str, int | None, int] = ("", None, 0)
+        shared.uuid = uuid
 
     def results(self) -> Iterator[Sequence[JSONObject]]:
         """Yield results as they come, each once and in order, until the job is over.
@@ -85,30 +72,35 @@ class JobReader:
         JobTimeoutError
             If nothing changes for too long.
         """
-        self._changed_at = self.clock.now()
-        read = self._read_acked if "ack" in self.info.features else self._read_stock
-        for group in read():
+        self._changed_at = self._shared.clock.now()
+        acked = "ack" in self._shared.facts.info().features
+        groups = self._read_acked() if acked else self._read_stock()
+        while True:
+            with self._shared.counters.timed("seconds_wait"):
+                group = next(groups, None)
+            if group is None:
+                return
             self._received += len(group)
-            if self._received > self.expected:
+            if self._expected is not None and self._received > self._expected:
                 raise errors.ProtocolError(
-                    f"job {self.uuid} answered {self._received} results for {self.expected} images"
+                    f"job {self.uuid} answered {self._received} results for {self._expected} items"
                 )
             yield group
 
     def _read_acked(self) -> Iterator[Sequence[JSONObject]]:
         """Read by number: asking again from the last one gives the same answer."""
-        wait = LONG_POLL if "wait" in self.info.features else None
+        wait = LONG_POLL if "wait" in self._shared.facts.info().features else None
         pace = PollPace()
-        while not self.cancel.is_set():
+        while not self._shared.cancel.is_set():
             call = calls.pop_acked(self.uuid, ack=self._received, wait=wait, limit=POP_LIMIT)
-            reply = self.caller.call(call)
+            reply = self._shared.caller.call(call)
             if self._is_gone(reply):
                 return
             state = self._note(parse_job(reply))
             self._check_numbers(state)
             if state.results:
                 yield state.results
-            if state.finished and (not state.results or self._received >= self.expected):
+            if state.finished and (not state.results or self._received == self._expected):
                 return
             if wait is None:
                 self._rest(pace, bool(state.results))
@@ -125,7 +117,7 @@ class JobReader:
         """Read by popping; after a lost answer hold back until the count is known."""
         pace, lost, held = PollPace(), 0, list[JSONObject]()
         doubtful = False
-        while not self.cancel.is_set():
+        while not self._shared.cancel.is_set():
             reply = self._pop_stock(lost)
             if reply is None:
                 doubtful, lost = True, lost + 1
@@ -135,7 +127,7 @@ class JobReader:
             if self._is_gone(reply):
                 return
             state = self._note(parse_job(reply))
-            if doubtful:
+            if doubtful and not self._identified:
                 held.extend(state.results)
             elif state.results:
                 yield state.results
@@ -148,7 +140,7 @@ class JobReader:
     def _pop_stock(self, lost: int) -> Reply | None:
         """Pop once; None if the answer may have been lost together with results."""
         try:
-            return self.caller.call(calls.pop(self.uuid))
+            return self._shared.caller.call(calls.pop(self.uuid))
         except errors.ConnectError:
             raise
         except errors.ServerFaultError as error:
@@ -165,18 +157,18 @@ class JobReader:
     def _seems_forgotten(self) -> bool:
         """Whether a bare 500 means an unknown job: a stock server in development mode does not say."""
         try:
-            return is_unknown_job(self.caller.call(calls.status(self.uuid)))
+            return is_unknown_job(self._shared.caller.call(calls.status(self.uuid)))
         except errors.ServerFaultError as error:
             if error.status != 500:
                 return False
-            self.caller.call(calls.session_info())
+            self._shared.caller.call(calls.session_info())
             return True
 
     def _is_complete(self, held: int) -> bool:
         """Whether nothing was lost, by the numbers of the last answer."""
         assert self.state is not None
         if self.state.stage is Stage.FINISHED:
-            return self._received + held == self.expected
+            return self._received + held == self._expected
         return self._received + held == self.state.current
 
     def _is_gone(self, reply: Reply) -> bool:
@@ -186,11 +178,11 @@ class JobReader:
 
     def _note(self, state: JobState) -> JobState:
         """Keep the state; raise if nothing has changed for too long."""
-        now = self.clock.now()
+        now = self._shared.clock.now()
         seen = (state.stage_text, state.current, self._received + len(state.results))
         if seen != self._seen:
             self._seen, self._changed_at = seen, now
-        elif now - self._changed_at > self.idle_timeout:
+        elif now - self._changed_at > self._shared.options.idle_timeout:
             raise errors.JobTimeoutError(
                 f"job {self.uuid} has stood at {state.stage_text!r} for {now - self._changed_at:.0f} s "
                 f"without a result; pass a larger idle_timeout if the model may take that long",
@@ -198,9 +190,11 @@ class JobReader:
                 stage=state.stage_text,
             )
         self.state = state
-        self.watch(state)
+        self._shared.watch(state)
         return state
 
     def _rest(self, pace: PollPace, got_some: bool) -> None:
         """Wait before the next poll."""
-        self.clock.wait(self.cancel, pace.after_results() if got_some else pace.after_nothing())
+        self._shared.clock.wait(
+            self._shared.cancel, pace.after_results() if got_some else pace.after_nothing()
+        )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from predsession.inputs.items import Item
-from predsession.jobs.batch import Ready, Slot
+from predsession.jobs.batch import Batch, Ready, Slot
 from predsession.jobs.flight import Flight
 from predsession.jobs.pace import MOST_BYTES, MOST_IMAGES, UploadSize
 from predsession.jobs.submit import Submitter
@@ -46,8 +46,10 @@ class Upload:
         return enough or self.nbytes >= MOST_BYTES
 
 
-def send_all(items: Iterable[Item], submitter: Submitter, *, flight: Flight, size: UploadSize) -> None:
-    """Send every item of the source, as the flight has room; ends the flight.
+def send_all(
+    items: Iterable[Item], submitter: Submitter, *, flight: Flight[Sequence[Batch]], size: UploadSize
+) -> None:
+    """Send every item of the source, as the flight has room.
 
     Parameters
     ----------
@@ -64,7 +66,6 @@ def send_all(items: Iterable[Item], submitter: Submitter, *, flight: Flight, siz
         if not flight.take_room(len(upload.ready)):
             return
         flight.put(submitter.send(upload.slots, upload.ready))
-    flight.end()
 
 
 def _uploads(items: Iterable[Item], submitter: Submitter, size: UploadSize) -> Iterator[Upload]:

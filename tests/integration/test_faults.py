@@ -49,7 +49,7 @@ def test_nothing_is_lost_doubled_or_swapped(either: str, numbered: Numbered, nam
     assert got == list(range(COUNT))
     assert (report.predictions, report.item_errors, report.cleanup_failures) == (COUNT, 0, 0)
     assert [call.fault for call in faulty.seen if call.fault], "the fault was never made"
-    assert session._pipeline.ledger.live == ()
+    assert session._pipeline.shared.ledger.live == ()
 
 
 def test_a_repeated_upload_has_the_same_bytes(either: str, numbered: Numbered) -> None:

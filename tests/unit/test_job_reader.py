@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import pytest
 from fakes import UNKNOWN_JOB, Answer, ScriptedTransport, job_reply, reply
 
 from predsession import errors
-from predsession.http.caller import Caller
-from predsession.http.retry import RetryPolicy
 from predsession.jobs.job import JobReader
+from predsession.jobs.shared import PipelineOptions, Shared
 from predsession.testing import FakeClock
-from predsession.wire.calls import Call
+from predsession.wire.calls import Call, SubmitOptions
 from predsession.wire.httpreply import Reply
-from predsession.wire.replies import ServerInfo
 
-STOCK = ServerInfo()
-ACK = ServerInfo(features=frozenset({"ack"}))
+STOCK = reply({"app_name": "stock"})
+ACK = reply({"predsession": {"version": 1, "features": ["ack"]}})
 LOST = errors.RequestTimeoutError("no answer")
 
 
@@ -28,21 +25,16 @@ def items(*numbers: int) -> list[dict[str, object]]:
 
 
 def reader(
-    pops: Sequence[Answer], expected: int, info: ServerInfo = STOCK, **others: Sequence[Answer]
+    pops: Sequence[Answer], expected: int, info: Reply = STOCK, **others: Sequence[Answer]
 ) -> JobReader:
     """Return a reader of a scripted job."""
-    script = ScriptedTransport(pop_inference_results=pops, **others)
-    clock, cancel = FakeClock(), threading.Event()
-    return JobReader(
-        Caller(script, RetryPolicy(), clock, cancel),
-        clock,
-        cancel,
-        info=info,
-        uuid="u1",
-        expected=expected,
-        idle_timeout=600.0,
-        watch=lambda state: None,
+    script = ScriptedTransport(
+        **{"get_session_info": [info], "get_model_meta": [reply({"classes": []})], **others},
+        pop_inference_results=pops,
     )
+    shared = Shared(script, PipelineOptions(SubmitOptions("session", {}), clock=FakeClock()))
+    shared.facts.ask()
+    return JobReader(shared, "u1", expected=expected)
 
 
 def numbers(job: JobReader) -> list[object]:
@@ -104,7 +96,7 @@ def test_an_unknown_job_is_expired() -> None:
 def test_a_bare_500_means_expired_if_the_server_is_well() -> None:
     """In development mode a stock server says nothing but `Internal Server Error`."""
     bare = Reply(500, {"content-type": "text/plain"}, b"Internal Server Error", "http://server/x")
-    job = reader([bare], 3, get_inference_status=[bare], get_session_info=[reply({})])
+    job = reader([bare], 3, get_inference_status=[bare])
     assert numbers(job) == []
     assert job.expired
 
@@ -117,7 +109,7 @@ def test_a_failure_while_preparing_ends_at_once() -> None:
 
 def test_too_many_results_are_an_error() -> None:
     """One result too many cannot belong to anybody."""
-    with pytest.raises(errors.ProtocolError, match="3 results for 2 images"):
+    with pytest.raises(errors.ProtocolError, match="3 results for 2 items"):
         numbers(reader([job_reply(items(1, 2, 3), stage="Finished", finished=True)], 2))
 
 
@@ -153,5 +145,5 @@ def test_cancelling_ends_the_reading() -> None:
     seen = []
     for group in job.results():
         seen.extend(group)
-        job.cancel.set()
+        job._shared.cancel.set()
     assert len(seen) == 1

@@ -68,7 +68,7 @@ def test_an_empty_outlet_says_so() -> None:
 
 def test_the_flight_never_holds_more_than_a_stock_server_keeps() -> None:
     """At most 64 images, and two uploads, however large they would be."""
-    flight = Flight()
+    flight: Flight[object] = Flight()
     assert flight.take_room(32)
     assert flight.take_room(32)
     third = threading.Thread(target=flight.take_room, args=(1,))
@@ -87,7 +87,7 @@ def test_one_upload_alone_is_always_let_through() -> None:
 
 def test_the_flights_error_comes_after_what_is_in_flight() -> None:
     """Everything that was sent is received first."""
-    flight = Flight()
+    flight: Flight[list[Batch]] = Flight()
     upload = [Batch([])]
     flight.put(upload)
     flight.end(errors.ConnectError("gone"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,16 +10,12 @@ import pytest
 from fakes import Answer, ScriptedTransport, reply
 
 from predsession import errors
-from predsession.http.caller import Caller
-from predsession.http.retry import RetryPolicy
-from predsession.inputs.images import ImageLimits
 from predsession.inputs.sources import open_source
 from predsession.inputs.uploads import PartChangedError
 from predsession.jobs.batch import Batch, Slot
-from predsession.jobs.cleanup import Ledger
-from predsession.jobs.counters import Counters
-from predsession.jobs.facts import ServerFacts
-from predsession.jobs.submit import Submitter, UploadCancelledError
+from predsession.jobs.shared import PipelineOptions, Shared
+from predsession.jobs.start import UploadCancelledError
+from predsession.jobs.submit import Submitter
 from predsession.testing import FakeClock
 from predsession.wire.calls import Call, SubmitOptions
 from predsession.wire.httpreply import Reply
@@ -42,22 +37,11 @@ class Bench:
             stop_inference=[reply({"success": True})],
             clear_inference_request=[reply({"success": True})],
         )
-        clock, self.cancel = FakeClock(), threading.Event()
-        caller = Caller(self.transport, RetryPolicy(), clock, self.cancel)
-        self.counters = Counters(clock)
-        self.ledger = Ledger(caller, self.counters)
-        facts = ServerFacts(caller)
-        facts.ask()
-        self.submitter = Submitter(
-            caller,
-            clock,
-            self.cancel,
-            facts,
-            ledger=self.ledger,
-            counters=self.counters,
-            options=SubmitOptions("session", {"conf": 0.5}),
-            limits=ImageLimits(),
-        )
+        options = PipelineOptions(SubmitOptions("session", {"conf": 0.5}), clock=FakeClock())
+        shared = Shared(self.transport, options)
+        self.counters, self.ledger = shared.counters, shared.ledger
+        shared.facts.ask()
+        self.submitter = Submitter(shared)
 
     def submit(self, *sources: object) -> tuple[list[Slot], list[Batch]]:
         """Submit the sources as one upload."""

@@ -1,0 +1,98 @@
+"""The end of a job: its final result is kept, it is cleared, and what went wrong is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from predsession import errors
+from predsession.jobs.job import JobReader
+from predsession.jobs.shared import Shared
+from predsession.wire import calls
+from predsession.wire.httpreply import is_unknown_job, parse_json
+from predsession.wire.jsontypes import JSON
+from predsession.wire.replies import JobState
+from predsession.wire.stages import Stage
+
+
+def finish(shared: Shared, reader: JobReader, finals: list[JSON]) -> None:
+    """Take a job that was read to its end out of the world.
+
+    Parameters
+    ----------
+    shared : Shared
+        The pipeline's.
+    reader : JobReader
+        Who read it.
+    finals : list
+        Where its final result is added, if it has one.
+    """
+    if reader.expired:
+        shared.ledger.lost(reader.uuid)
+        return
+    if reader.state is not None and reader.state.has_final:
+        reply = shared.caller.call(calls.result(reader.uuid))
+        if not is_unknown_job(reply):
+            finals.append(parse_json(reply))
+    shared.ledger.finished(reader.uuid)
+
+
+def check_failed(reader: JobReader, missing: Sequence[str], *, sent: int, unit: str) -> None:
+    """Raise for a job that failed, or was stopped by somebody else.
+
+    Parameters
+    ----------
+    reader : JobReader
+        Who read it.
+    missing : sequence of str
+        The names of what has no result.
+    sent : int
+        How many results were expected.
+    unit : str
+        What they are: ``images`` or ``frames``.
+
+    Raises
+    ------
+    JobFailedError
+        With the server's type, message and traceback.
+    JobCancelledError
+        If results are missing.
+    """
+    state = reader.state
+    if state is None or reader.expired:
+        return
+    if failed(state):
+        fault = state.exception
+        kind, text = (fault.type, fault.message) if fault else ("", "")
+        raise errors.JobFailedError(
+            f"job {reader.uuid} failed on the server: {kind or 'error'}: {text or 'no message'}; "
+            f"{len(missing)} of its {sent} {unit} have no result",
+            type=kind,
+            server_message=text,
+            traceback=fault.traceback if fault else "",
+            uuid=reader.uuid,
+            stage=state.stage_text,
+            items=missing,
+        )
+    if state.stage is Stage.CANCELLED and missing:
+        raise errors.JobCancelledError(
+            f"job {reader.uuid} was stopped by somebody else; {len(missing)} of its {sent} {unit} have no "
+            "result. Another client, or an administrator, may be clearing this server's jobs.",
+            uuid=reader.uuid,
+            stage=state.stage_text,
+            items=missing,
+        )
+
+
+def failed(state: JobState) -> bool:
+    """Whether the server reports an exception."""
+    return state.exception is not None or state.stage is Stage.ERROR
+
+
+def missing_results(names: Sequence[str], tries: int, uuid: str | None) -> errors.MissingResultsError:
+    """Make the error for items whose results cannot be had."""
+    more = ", ..." if len(names) > 5 else ""
+    return errors.MissingResultsError(
+        f"{len(names)} items have no result after {tries} jobs: {', '.join(names[:5])}{more}",
+        uuid=uuid or "",
+        items=names,
+    )

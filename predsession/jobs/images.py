@@ -1,0 +1,56 @@
+"""The course of images: several small jobs in flight, their results matched by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Sized
+
+from predsession.inputs.items import Item
+from predsession.jobs.batch import Batch
+from predsession.jobs.flight import Flight
+from predsession.jobs.pace import UploadSize
+from predsession.jobs.receiver import Receiver
+from predsession.jobs.sender import send_all
+from predsession.jobs.shared import Shared
+from predsession.jobs.submit import Submitter
+from predsession.wire.jsontypes import JSON
+
+
+class ImageCourse:
+    """Runs items as image jobs.
+
+    Parameters
+    ----------
+    shared : Shared
+        The pipeline's.
+    items : iterable of Item
+        In order; taken lazily, on the sender's thread.
+    """
+
+    def __init__(self, shared: Shared, items: Iterable[Item]) -> None:
+        self._items = items
+        self._flight: Flight[Sequence[Batch]] = Flight()
+        self._size = UploadSize(shared.options.submit.batch_size)
+        self._submitter = Submitter(shared)
+        self._receiver = Receiver(shared, self._submitter, self._flight, size=self._size)
+
+    def send_all(self) -> None:
+        """Send every item, as there is room."""
+        send_all(self._items, self._submitter, flight=self._flight, size=self._size)
+
+    def receive_all(self) -> None:
+        """Receive every job."""
+        self._receiver.receive_all()
+
+    def end_sending(self, error: BaseException | None) -> None:
+        """End the flight."""
+        self._flight.end(error)
+
+    @property
+    def total(self) -> int | None:
+        """The number of items; None for a source that does not know."""
+        return len(self._items) if isinstance(self._items, Sized) else None
+
+    @property
+    def finals(self) -> Sequence[JSON]:
+        """The final results of the jobs that had one; a stock server has none for images."""
+        return self._receiver.finals

@@ -1,0 +1,98 @@
+"""What the threads of a pipeline share: the caller, the clock, the facts, the ledger, the way out."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from predsession import errors
+from predsession.clock import Clock, SystemClock
+from predsession.http.caller import Caller
+from predsession.http.retry import RetryPolicy
+from predsession.http.transport import ConnectionOptions, Transport
+from predsession.inputs.images import ImageLimits
+from predsession.jobs.batch import Outcome
+from predsession.jobs.cleanup import Ledger
+from predsession.jobs.counters import Counters
+from predsession.jobs.facts import ServerFacts
+from predsession.jobs.outlet import Outlet
+from predsession.wire import calls
+from predsession.wire.calls import SubmitOptions
+from predsession.wire.replies import JobState
+
+CLEANUP_POLICY = RetryPolicy(tries=3, base=0.1, cap=1.0, connect_for=3.0, first_connect_for=0.5)
+"""Short: cleaning up must not hold up a caller who leaves."""
+KEEP_ALIVE = 20.0
+"""Seconds between signs of life while a slow caller holds the pipeline back."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """How a pipeline works.
+
+    Parameters
+    ----------
+    submit : SubmitOptions
+        Session id, settings and batch size.
+    connection : ConnectionOptions
+        Timeouts, certificates, proxies.
+    retry : RetryPolicy
+        Whether and when to try again.
+    limits : ImageLimits
+        What an image may hold.
+    idle_timeout : float
+        Seconds without any change after which a job is given up.
+    clock : Clock
+        Time.
+    """
+
+    submit: SubmitOptions
+    connection: ConnectionOptions = field(default_factory=ConnectionOptions)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    limits: ImageLimits = field(default_factory=ImageLimits)
+    idle_timeout: float = 600.0
+    clock: Clock = field(default_factory=SystemClock)
+
+
+class Shared:
+    """What the threads of one pipeline share.
+
+    Parameters
+    ----------
+    transport : Transport
+        To the server.
+    options : PipelineOptions
+        How.
+    """
+
+    def __init__(self, transport: Transport, options: PipelineOptions) -> None:
+        self.transport = transport
+        self.options = options
+        self.clock = options.clock
+        self.cancel = threading.Event()
+        self.caller = Caller(transport, options.retry, options.clock, self.cancel)
+        self.counters = Counters(options.clock)
+        self.outlet = Outlet(options.clock)
+        self.facts = ServerFacts(self.caller)
+        self.ledger = Ledger(Caller(transport, CLEANUP_POLICY, options.clock), self.counters)
+        self.state: JobState | None = None
+        """The present job, as its last answer showed it."""
+        self.uuid: str | None = None
+        """The present job, or the last one."""
+
+    def watch(self, state: JobState) -> None:
+        """Keep what the present job's last answer showed."""
+        self.state = state
+
+    def hand_over(self, outcome: Outcome) -> None:
+        """Pass on an outcome, waiting for a slow caller; the live jobs are kept alive meanwhile."""
+        while not self.outlet.put(outcome, timeout=KEEP_ALIVE):
+            self._keep_alive()
+
+    def _keep_alive(self) -> None:
+        """Name the live jobs, so that a server with a lease does not take us for dead."""
+        for uuid in self.ledger.live:
+            try:
+                self.caller.call(calls.progress(uuid))
+            except errors.PredSessionError:
+                return  # the next poll will meet the same fault, and deal with it

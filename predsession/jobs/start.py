@@ -1,0 +1,125 @@
+"""Starting a job: submit until its uuid is known.
+
+Rule: a submit without an answer may have started a job. With ``idempotency`` the same key finds it; a stock
+server cannot be asked, so the submit is made again under new upload names, and counted. A 500 is the
+server's last word on what was sent.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid as uuids
+from collections.abc import Callable, Sequence
+
+from predsession import errors
+from predsession.inputs.uploads import Part
+from predsession.jobs.shared import Shared
+from predsession.wire.calls import Call
+from predsession.wire.replies import parse_submitted
+
+UNANSWERED_TRIES = 4
+"""Submits of the same items that may go unanswered by a stock server."""
+
+
+class UploadCancelledError(errors.PredSessionError):
+    """The session is being stopped in the middle of an upload; internal."""
+
+
+class Starter:
+    """Starts jobs and enters them in the ledger.
+
+    Parameters
+    ----------
+    shared : Shared
+        The pipeline's.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._lock = threading.Lock()
+        self._submits = 0
+
+    def start(
+        self,
+        call: Callable[[str, bool], Call],
+        parts: Callable[[str], Sequence[Part]] = lambda _: (),
+    ) -> str:
+        """Submit until a job's uuid is known.
+
+        Parameters
+        ----------
+        call : callable
+            Makes the call of a key and of whether the server knows keys.
+        parts : callable
+            Makes the files of a prefix for their names, which is new for every sending.
+
+        Returns
+        -------
+        str
+            The uuid; it is in the ledger.
+
+        Raises
+        ------
+        TransportError
+            If the server cannot be reached, or does not answer.
+        ResponseError
+            If the server refuses.
+        UploadCancelledError
+            If the session was stopped meanwhile.
+        """
+        uuid = self._start(call, parts)
+        if not self._shared.ledger.opened(uuid):
+            raise UploadCancelledError("the session was stopped")
+        return uuid
+
+    def _start(self, call: Callable[[str, bool], Call], parts: Callable[[str], Sequence[Part]]) -> str:
+        """Submit, again where an answer is lost, until the job has a name."""
+        key = uuids.uuid4().hex
+        for left in reversed(range(UNANSWERED_TRIES)):
+            try:
+                known = left < UNANSWERED_TRIES - 1 and self._idempotent()
+                return self._submit(call(key, known), parts(self._prefix()))
+            except errors.ConnectError:
+                raise
+            except (errors.TransportError, errors.ServerFaultError) as error:
+                if not left or not self._may_be_repeated(error):
+                    raise
+                self._count_unanswered(error)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def _prefix(self) -> str:
+        """Return the beginning of upload names that nobody has used: across jobs, sessions and machines."""
+        with self._lock:
+            self._submits += 1
+            return f"{self._shared.options.submit.session}-{self._submits}"
+
+    def _submit(self, call: Call, parts: Sequence[Part]) -> str:
+        """Send one submit."""
+        with self._shared.counters.timed("seconds_upload"):
+            reply = self._shared.caller.call(call, parts, on_bytes=self._count_bytes)
+        return parse_submitted(reply)
+
+    def _count_bytes(self, amount: int) -> None:
+        """Count what is sent; break off if the session is being stopped."""
+        if self._shared.cancel.is_set():
+            raise UploadCancelledError("the session was stopped in the middle of an upload")
+        self._shared.counters.add("bytes_sent", amount)
+
+    def _idempotent(self) -> bool:
+        """Whether the server knows a submit again by its key."""
+        return "idempotency" in self._shared.facts.info().features
+
+    def _may_be_repeated(self, error: errors.PredSessionError) -> bool:
+        """Whether the submit is worth sending again."""
+        if self._shared.cancel.is_set() or isinstance(error, errors.ProtocolError):
+            return False
+        return not (isinstance(error, errors.ServerFaultError) and error.status == 500)
+
+    def _count_unanswered(self, error: errors.PredSessionError) -> None:
+        """Note a job that a stock server may have started."""
+        shared = self._shared
+        if not self._idempotent():
+            shared.counters.add("unanswered_submits")
+        shared.caller.retries["submit"] += 1
+        if isinstance(error, errors.ResponseError):
+            shared.clock.wait(shared.cancel, shared.caller.policy.base)
