@@ -48,6 +48,8 @@ class Access:
         Counts requests.
     calls : frozenset of str
         The known calls; others are counted together.
+    open_paths : frozenset of str
+        What is answered without a token, beside `_OPEN`.
     """
 
     def __init__(
@@ -58,12 +60,14 @@ class Access:
         origins: tuple[str, ...],
         metrics: Metrics,
         calls: frozenset[str],
+        open_paths: frozenset[str] = frozenset(),
     ) -> None:
         self._app = app
         self._token = None if token is None else token.encode()
         self._origins = origins
         self._metrics = metrics
         self._calls = calls
+        self._open = _OPEN | open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or refuse it; log and count it."""
@@ -98,7 +102,7 @@ class Access:
         origin = headers.get("origin")
         if origin is not None and not self._may_call(origin, headers.get("host", "")):
             return 403, explained(_NO_PAGE)
-        if self._token is None or path in _OPEN:
+        if self._token is None or path in self._open:
             return None
         scheme, _, rest = headers.get("authorization", "").partition(" ")
         shown = headers.get("x-api-key") or (rest if scheme.lower() == "bearer" else "")

@@ -20,6 +20,7 @@ from predsession.server.access import Access
 from predsession.server.info_routes import InfoRoutes
 from predsession.server.job_routes import JobRoutes
 from predsession.server.operate_routes import OperateRoutes
+from predsession.server.page_routes import OPEN_PATHS, PageRoutes
 from predsession.server.refusal import Fault, Refusal
 from predsession.server.service import Service
 from predsession.server.submit_routes import SubmitRoutes
@@ -44,20 +45,46 @@ def make_app(service: Service) -> ASGIApp:
     ASGI application
         Every call is a POST, also below a model's name; anything else is answered as a stock server does.
     """
-    plain = service.config.plain_errors
-    calls, reads = _calls(service), _reads(service)
-    routes = [Route(f"/{name}", _guarded(read, plain=plain), methods=["GET"]) for name, read in reads.items()]
-    for name, call in calls.items():
-        routes.append(Route(f"/{name}", _guarded(call, plain=plain), methods=["POST"]))
-        if not service.stock:
-            routes.append(Route(f"/{{model}}/{name}", _guarded(call, plain=plain), methods=["POST"]))
-    app: ASGIApp = Starlette(routes=routes, exception_handlers={HTTPException: _plain_detail})
+    found = routes(service)
+    app: ASGIApp = Starlette(routes=found, exception_handlers={HTTPException: _plain_detail})
     door = service.config.door
     if door.origins:
         headers = ["content-type", "x-api-key", "authorization", "idempotency-key"]
         app = CORSMiddleware(app, door.origins, allow_methods=["GET", "POST"], allow_headers=headers)
-    known = frozenset({*calls, *reads})
-    return Access(app, token=door.token, origins=door.origins, metrics=service.metrics, calls=known)
+    known = frozenset(route.path.rsplit("/", 1)[-1] for route in found) - {"", "{name}"}
+    return Access(
+        app,
+        token=door.token,
+        origins=door.origins,
+        metrics=service.metrics,
+        calls=known,
+        open_paths=OPEN_PATHS,
+    )
+
+
+def routes(service: Service) -> list[Route]:
+    """Return every route.
+
+    Parameters
+    ----------
+    service : Service
+        What answers.
+
+    Returns
+    -------
+    list of Route
+        Where there is an extension, each call also below a model's name.
+    """
+    plain = service.config.plain_errors
+    found = [
+        Route(f"/{name}", _guarded(read, plain=plain), methods=["GET"])
+        for name, read in _reads(service).items()
+    ]
+    for name, call in _calls(service).items():
+        found.append(Route(f"/{name}", _guarded(call, plain=plain), methods=["POST"]))
+        if not service.stock:
+            found.append(Route(f"/{{model}}/{name}", _guarded(call, plain=plain), methods=["POST"]))
+    return found
 
 
 def _calls(service: Service) -> dict[str, Handler]:
@@ -91,7 +118,8 @@ def _calls(service: Service) -> dict[str, Handler]:
 def _reads(service: Service) -> dict[str, Handler]:
     """Return every path that is read with a GET."""
     operate = OperateRoutes(service)
-    return {"healthz": operate.healthz, "readyz": operate.readyz, "metrics": operate.metrics}
+    health: dict[str, Handler] = {"healthz": operate.healthz, "readyz": operate.readyz}
+    return {**health, "metrics": operate.metrics, **PageRoutes(service).reads()}
 
 
 def _guarded(handler: Handler, *, plain: bool) -> Endpoint:

@@ -247,6 +247,7 @@ class Jobs:
     async def fail(self, job: Job, failure: JSONObject) -> None:
         """End a job with an error."""
         if not job.ended:
+            _log.error("job %s failed with %s: %s", job.uuid, failure["type"], failure["message"])
             await self._end(job, Stage.ERROR, failure)
 
     async def stop(self, job: Job) -> None:

@@ -74,6 +74,11 @@ class Lane:
         self.ready = False
         """Whether a worker waits for batches."""
 
+    @property
+    def pid(self) -> int | None:
+        """The worker's process, while it is ready."""
+        return self._worker.pid if self.ready and self._worker is not None else None
+
     async def launch(self) -> ModelCard:
         """Start a worker and wait until its model is loaded.
 

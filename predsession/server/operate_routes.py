@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from predsession.server.memory import resident
 from predsession.server.metrics import Sample
 from predsession.server.refusal import Refusal
 from predsession.server.service import Service
@@ -55,17 +55,6 @@ class OperateRoutes:
             ],
             "upload_bytes": [Sample(service.jobs.held, {})],
             "database_bytes": [Sample(service.store.bytes_used, {})],
-            "resident_bytes": [Sample(_resident(), {})],
+            "resident_bytes": [Sample(resident() or 0, {})],
         }
         return PlainTextResponse(service.metrics.render(gauges), media_type=_FORMAT)
-
-
-def _resident() -> float:
-    """Return the memory of this process in bytes, 0 where the system does not say."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return float(line.split()[1]) * 1024
-    except (OSError, IndexError, ValueError):
-        pass
-    return 0.0

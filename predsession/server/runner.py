@@ -90,6 +90,11 @@ class Runner:
         """Whether any worker waits for batches."""
         return any(lane.ready for lane in self._lanes)
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes of the workers that are ready."""
+        return [lane.pid for lane in self._lanes if lane.pid is not None]
+
     async def start(self) -> None:
         """Start the workers, wait until their model is loaded, then begin to work.
 
@@ -177,6 +182,7 @@ class Runner:
         for outcome in outcomes:
             result = "ok" if outcome.error is None else str(outcome.error["type"])
             self._metrics.count("items_total", model=self.spec.name, outcome=result)
+        self._report([outcome.error for outcome in outcomes if outcome.error is not None], len(outcomes))
         live = {piece.job for piece in batch.pieces if not piece.job.ended}
         await self._jobs.record(batch.share(outcomes))
         for job in live:
@@ -188,6 +194,14 @@ class Runner:
             for piece in batch.pieces:
                 paths = [Path(path) for path in itertools.islice(rest, piece.count)]
                 await self._jobs.discard(piece.job, paths)
+
+    def _report(self, errors: Sequence[JSONObject], of: int) -> None:
+        """Log that pictures failed, one line a batch."""
+        if errors:
+            name = self.spec.name
+            message = str(errors[0]["message"]).removeprefix(f"model {name}: ")
+            first = f"{errors[0]['type']}: {message}".splitlines()[0]
+            _log.error("model %s: %d of %d pictures failed, the first with %s", name, len(errors), of, first)
 
     async def lost(self, batches: Sequence[Batch], reason: str) -> None:
         """Take back the batches of a worker that is gone; the first is the one it was computing."""

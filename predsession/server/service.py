@@ -14,6 +14,7 @@ from predsession.server.disk import Disk
 from predsession.server.jobs import Jobs
 from predsession.server.keeping import Keeping
 from predsession.server.metrics import Metrics
+from predsession.server.recent import RecentErrors
 from predsession.server.runner import Runner
 from predsession.server.schedule import Schedule
 from predsession.server.stock import NameCache
@@ -41,6 +42,8 @@ class Service:
         The models at work; the first is the one meant where a call names none.
     metrics : Metrics
         Counts what happens.
+    errors : RecentErrors
+        What went wrong lately.
     cache : NameCache or None
         On a server that imitates a stock one.
     """
@@ -51,6 +54,7 @@ class Service:
     jobs: Jobs
     runners: Mapping[str, Runner]
     metrics: Metrics
+    errors: RecentErrors
     cache: NameCache | None
     uploads: int = 0
     """Uploads that are being received."""
@@ -78,7 +82,7 @@ class Service:
             cache=cache,
         )
         runners = {spec.name: make(spec, schedules[spec.name]) for spec in config.models}
-        return cls(config, store, disk, jobs, runners, metrics, cache)
+        return cls(config, store, disk, jobs, runners, metrics, RecentErrors(config.door.token), cache)
 
     @property
     def stock(self) -> bool:
@@ -107,6 +111,7 @@ class Service:
         ModelLoadError
             If a model cannot be loaded.
         """
+        self.errors.open()
         self.jobs.restore()
         await asyncio.gather(*(runner.start() for runner in self.runners.values()))
         keeping = Keeping(self.jobs, self.config.limits, stock=self.stock)
@@ -119,6 +124,7 @@ class Service:
         await asyncio.gather(*(runner.close() for runner in self.runners.values()))
         self._checkers.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self.store.close)
+        self.errors.close()
 
     def release(self) -> None:
         """Let held calls answer, because the server is about to end."""
