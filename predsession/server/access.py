@@ -106,8 +106,9 @@ class Access:
             return None
         scheme, _, rest = headers.get("authorization", "").partition(" ")
         shown = headers.get("x-api-key") or (rest if scheme.lower() == "bearer" else "")
-        # In constant time, so that the time taken tells nothing about the token.
-        if hmac.compare_digest(shown.encode(), self._token):
+        # In constant time, so that the time taken tells nothing about the token; Latin-1 gives back the bytes
+        # that were sent.
+        if hmac.compare_digest(shown.encode("latin-1"), self._token):
             return None
         return 401, explained(_CLOSED)
 

@@ -16,7 +16,7 @@ def _count(default: int, text: str) -> int:
 
 def _time(default: float, text: str) -> float:
     """Make a field that is a time, likewise."""
-    value: float = field(default=default, metadata={"help": f"seconds {text}"})
+    value: float = field(default=float(default), metadata={"help": f"seconds {text}"})
     return value
 
 

@@ -143,7 +143,7 @@ class Lane:
                 await self.launch()
             except ModelLoadError as error:
                 await self._desk.unavailable(error, tries)
-                await asyncio.sleep(min(_LONGEST_PAUSE_S, 2.0**tries))
+                await asyncio.sleep(min(_LONGEST_PAUSE_S, 0.25 * 2.0**tries))
             else:
                 return
 

@@ -1,0 +1,224 @@
+"""What is over a limit, unknown or unwanted is refused with a status that says so, as JSON."""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from server_kit import Caller, Server, numbers, png, until
+
+TOKEN = "s3cret-Tøken"
+
+
+def refused(reply: requests.Response, status: int, *, retry_after: str | None = None) -> str:
+    """Check a refusal and return its message."""
+    assert reply.status_code == status, reply.text
+    assert reply.headers.get("retry-after") == retry_after
+    body = reply.json()
+    assert body["success"] is False
+    message: str = body["message"]
+    assert message == body["detail"]
+    return message
+
+
+def test_token_is_wanted_for_everything_but_health() -> None:
+    """With a token every call and the metrics want it, in either header; health does not; no answer and no
+    line of the log shows it.
+    """
+    with Server("pixels", env={"PREDSESSION_SERVER_TOKEN": TOKEN}) as server:
+        good = {"x-api-key": TOKEN.encode()}
+        for headers in (
+            {},
+            {"x-api-key": "wrong"},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": TOKEN.encode()},
+        ):
+            reply = requests.post(f"{server.url}/get_session_info", headers=headers, timeout=10)
+            assert "token" in refused(reply, 401)
+            assert reply.headers["www-authenticate"] == "Bearer"
+        for headers in (
+            good,
+            {"Authorization": b"Bearer " + TOKEN.encode()},
+            {"Authorization": b"bearer " + TOKEN.encode()},
+        ):
+            reply = requests.post(f"{server.url}/get_session_info", headers=headers, timeout=10)
+            assert reply.status_code == 200
+        files = [("files", ("a.png", png(1)))]
+        assert requests.post(f"{server.url}/inference_image", files=files, timeout=10).status_code == 401
+        reply = requests.post(f"{server.url}/inference_image", files=files, headers=good, timeout=10)
+        assert numbers([reply.json()]) == [1]
+        assert requests.get(f"{server.url}/metrics", timeout=10).status_code == 401
+        for path in ("healthz", "readyz"):
+            assert requests.get(f"{server.url}/{path}", timeout=10).status_code == 200
+        reply = requests.post(f"{server.url}/get_session_info?token={TOKEN}", timeout=10)
+        assert reply.status_code == 401, "a token in the URL counts for nothing"
+        server.terminate()
+        assert "s3cret" not in server.log
+
+
+def test_open_to_others_needs_a_token_or_insecure() -> None:
+    """An address beyond this machine without a token is refused, and taken with --insecure or a token."""
+    with pytest.raises(RuntimeError, match=r"ended with 2.*--insecure"):
+        Server("pixels", "--host", "0.0.0.0")
+    with Server("pixels", "--host", "0.0.0.0", "--insecure"):
+        pass
+    with (
+        Server("pixels", "--host", "0.0.0.0", "--token", "t") as server,
+        Caller(server.url, token="t") as caller,
+    ):
+        assert caller.ask("is_ready")["status"] == "ready"
+
+
+def test_tls(tmp_path: Path) -> None:
+    """With a certificate the server speaks TLS, and its address says so; half of it is refused."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    subprocess.run([*make, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    with Server("pixels", "--certfile", str(cert), "--keyfile", str(key)) as server:
+        assert server.url.startswith("https://")
+        with Caller(server.url) as caller:
+            caller.http.verify = str(cert)
+            assert numbers([caller.upload([png(3)], endpoint="inference_image").json()]) == [3]
+    with pytest.raises(RuntimeError, match=r"ended with 2.*both"):
+        Server("pixels", "--certfile", str(cert))
+
+
+def test_pages_of_other_origins_may_not_call() -> None:
+    """A browser's page of another origin, or one that reached us under a foreign name, is refused, with no
+    CORS header; an origin that was let in is answered with one.
+    """
+    with Server("pixels", "--cors-origin", "https://good.example") as server:
+        port = server.port
+
+        def ask(origin: str, host: str | None = None) -> requests.Response:
+            headers = {"Origin": origin, "Host": host or f"127.0.0.1:{port}"}
+            return requests.post(f"{server.url}/get_session_info", headers=headers, timeout=10)
+
+        for origin in ("https://evil.example", "null", f"http://127.0.0.1:{port + 1}"):
+            reply = ask(origin)
+            refused(reply, 403)
+            assert "access-control-allow-origin" not in reply.headers
+        refused(ask(f"http://evil.example:{port}", f"evil.example:{port}"), 403)
+        assert ask(f"http://127.0.0.1:{port}").status_code == 200
+        assert ask(f"http://localhost:{port}", f"localhost:{port}").status_code == 200
+        reply = ask("https://good.example")
+        assert reply.headers["access-control-allow-origin"] == "https://good.example"
+
+
+LIMITED = ("--limit-body", "200K", "--limit-files", "20", "--limit-jobs", "3", "--limit-queue", "60",
+           "--limit-call", "10K", "--limit-text", "5K", "--limit-uploads", "2", "--limit-idle", "1",
+           "--limit-grace", "0.2", "--limit-cleared", "0.1", "--limit-sweep", "0.1")  # fmt: skip
+
+
+def test_limits() -> None:
+    """Each limit has its status: 413 for sizes, 400 for counts of parts, 429 with Retry-After for others."""
+    with Server("pixels", *LIMITED) as server, Caller(server.url) as caller:
+        assert "larger than 204800" in refused(caller.upload([bytes(300_000)]), 413)
+        assert "larger than 10240" in refused(caller.post("get_session_info", data=b" " * 11_000), 413)
+        state: dict[str, Any] = {"state": {"inference_request_uuid": "x" * 11_000}}
+        assert "larger than 10240" in refused(caller.post("get_inference_progress", json=state), 413)
+        assert caller.upload([png(1)] * 21).json() == {
+            "detail": "Too many files. Maximum number of files is 20."
+        }
+        reply = caller.upload([png(1)], session="x" * 6000)
+        assert (reply.status_code, reply.json()) == (400, {"detail": "Part exceeded maximum size of 5KB."})
+        parts = [(f"field{n}", (None, "x")) for n in range(1001)]
+        reply = caller.post("inference_batch_async", files=[*parts, ("files", ("a.png", png(1)))])
+        assert (reply.status_code, "Too many fields" in reply.text) == (400, True)
+
+        slow = {"settings": {"hang_at": 1}, "item_errors": True}
+        jobs = [caller.submit([png(1)] * 20, **slow) for _ in range(3)]
+        assert "3 unfinished jobs" in refused(caller.upload([png(1)]), 429, retry_after="2")
+        caller.clear(jobs.pop())
+        until(lambda: len(caller.ask("list_inference_requests")["requests"]) == 2, "one fewer")
+
+
+def test_queue_limit() -> None:
+    """More pictures than the queue takes are refused with 429, whoever sends them."""
+    with (
+        Server("pixels", "--limit-queue", "40", "--limit-grace", "0.2") as server,
+        Caller(server.url) as caller,
+    ):
+        caller.submit([png(1)] * 30, settings={"hang_at": 1}, batch_size=1)
+        message = refused(caller.upload([png(1)] * 20), 429, retry_after="5")
+        assert message == "28 pictures wait for model pixels; the limit is 40."
+        assert caller.upload([png(1)] * 10).status_code == 200
+
+
+def test_body_that_does_not_come() -> None:
+    """An upload that stops in the middle is refused with 408 after the limit, and holds up nobody."""
+    with Server("pixels", *LIMITED) as server, Caller(server.url) as caller:
+        slow = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        slow.putrequest("POST", "/inference_batch_async")
+        slow.putheader("Content-Type", "multipart/form-data; boundary=x")
+        slow.putheader("Content-Length", "1000")
+        slow.endheaders()
+        slow.send(b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\nhalf')
+        assert numbers([caller.upload([png(4)], endpoint="inference_image").json()]) == [4]
+        assert slow.getresponse().status == 408
+        slow.close()
+
+
+def test_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    """A caller who hangs up in the middle of an upload leaves no file and no job."""
+    with Server("pixels", "--data", str(tmp_path)) as server, Caller(server.url) as caller:
+        with socket.create_connection(("127.0.0.1", server.port)) as rude:
+            rude.sendall(
+                b"POST /inference_batch_async HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n"
+                b"Content-Type: multipart/form-data; boundary=x\r\n\r\n"
+                b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\n'
+                + bytes(300_000)
+            )
+            until(lambda: list((tmp_path / "uploads").iterdir()), "its beginning")
+        until(lambda: not list((tmp_path / "uploads").iterdir()), "its end")
+        assert caller.ask("list_inference_requests")["requests"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"--x--\r\n", 422),
+        (b"garbage", 400),
+        (b'--x\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n\r\ncut', 400),
+        (b"--x\r\n" + b"a: b\r\n" * 5000 + b"\r\n\r\n--x--\r\n", 400),
+    ],
+    ids=["empty", "no parts", "garbage", "cut", "many headers"],
+)
+def test_damaged_forms(body: bytes, status: int) -> None:
+    """A form that is none is refused, and the server lives on."""
+    with Server("pixels") as server, Caller(server.url) as caller:
+        headers = {"Content-Type": "multipart/form-data; boundary=x"}
+        assert caller.post("inference_batch_async", data=body, headers=headers).status_code == status
+        assert (
+            caller.post(
+                "inference_batch_async", data=body, headers={"Content-Type": "multipart/form-data"}
+            ).status_code
+            == 400
+        )
+        assert caller.ask("is_ready") == {"status": "ready"}
+
+
+def test_json_that_is_none() -> None:
+    """A body that is no JSON, or of another kind, is a 400 or the recorded fault; the server lives on."""
+    with Server("pixels") as server, Caller(server.url) as caller:
+        for body in (
+            b"{",
+            b"[]",
+            b'{"state": 3}',
+            b'{"state": {"inference_request_uuid": ["x"]}}',
+            b"\xff",
+            b"1e999",
+        ):
+            assert caller.post("pop_inference_results", data=body).status_code in {400, 500}
+        assert caller.ask("is_ready") == {"status": "ready"}
+        assert "Traceback" not in server.log
