@@ -13,6 +13,7 @@ from predsession.wire.jsontypes import JSON, JSONObject
 
 _ABOUT = """Runs pictures through a model. A client submits pictures, polls the job, takes the results, and \
 clears the job. Every call is a POST; the uuid of a job travels in the body."""
+_ABOUT_MODELS = " With several models, each of them is also found below its name: /detect/inference_image."
 _ABOUT_STOCK = " This server imitates a stock Supervisely server, with its limits and without the extension."
 
 _MODEL_SERVER: JSONObject = {
@@ -58,7 +59,7 @@ def describe(*, stock: bool, token: bool) -> JSONObject:
         "info": {
             "title": "predsession",
             "version": "1",  # of the calls, not of the package, which is nobody's business without a token
-            "description": _ABOUT + (_ABOUT_STOCK if stock else ""),
+            "description": _ABOUT + (_ABOUT_STOCK if stock else _ABOUT_MODELS),
         },
         "servers": [{"url": "."}],
         "paths": paths,

@@ -157,7 +157,7 @@ def _schema(schema: JSONObject) -> str:
     for name, value in as_object(schema.get("properties")).items():
         each = as_object(value)
         inner = as_object(each.get("items")) if each.get("type") == "array" else each
-        may = "" if name in required else ' <span class="quiet">optional</span>'
+        may = "" if name in required else '<span class="quiet">, optional</span>'
         rows.append(
             f'<dt><code>{_text(name)}</code> <span class="quiet">{_kind(each)}</span>{may}</dt>'
             f"<dd>{_text(each.get('description', ''))}{_schema(inner) if 'properties' in inner else ''}</dd>"

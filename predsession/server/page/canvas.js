@@ -58,11 +58,12 @@ export class Canvas {
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.clearRect(0, 0, element.width, element.height);
     if (this.image) pen.drawImage(this.image, 0, 0, element.width, element.height);
-    const shown = this.figures.map((figure, number) => [figure, number]);
-    const faint = (number) => this.pointed !== null && this.pointed !== number;
-    for (const [figure, number] of shown) this.shape(figure, faint(number));
+    const faint = (figure) => this.pointed !== null && figure !== this.figures[this.pointed];
+    const ranked = this.figures.toSorted((one, other) => (other.score ?? 1) - (one.score ?? 1));
+    // The surest lies on top, and is the first to be named.
+    for (const figure of ranked.toReversed()) this.shape(figure, faint(figure));
     const taken = [];
-    for (const [figure, number] of shown) if (!faint(number)) this.label(figure, taken);
+    for (const figure of ranked) if (!faint(figure)) this.label(figure, taken);
   }
 
   fit() {
@@ -121,7 +122,7 @@ export class Canvas {
     this.stroke(path, color);
   }
 
-  /** Write a figure's name where no other name is; where all places are taken, above its box all the same. */
+  /** Write a figure's name where no other name is; without a place it is left out, as the table has it too. */
   label({ title, score, box, color }, taken) {
     const { pen, ratio, scale } = this;
     const text = score === null ? title : `${title}  ${score.toFixed(2)}`;
@@ -129,7 +130,9 @@ export class Canvas {
     const width = Math.min(pen.measureText(text).width + 12 * ratio, this.element.width);
     const height = (LABEL_PX + 7) * ratio;
     const places = this.places(box.map((side) => side * scale), width, height);
-    const [x, y] = places.find(([a, b]) => !taken.some((other) => overlap([a, b, width, height], other))) ?? places[0];
+    const free = places.find(([a, b]) => !taken.some((other) => overlap([a, b, width, height], other)));
+    if (!free) return;
+    const [x, y] = free;
     taken.push([x, y, width, height]);
     pen.fillStyle = color;
     pen.beginPath();
@@ -142,7 +145,8 @@ export class Canvas {
 
   places([x1, y1, , y2], width, height) {
     const inside = (x, y) => [clamp(x, this.element.width - width), clamp(y, this.element.height - height)];
-    return [inside(x1, y1 - height), inside(x1, y1), inside(x1, y2), inside(x1, y2 - height)];
+    const rows = [y1 - height, y1, y1 + height, y1 + 2 * height, y2, y2 - height, y2 - 2 * height];
+    return rows.map((y) => inside(x1, y));
   }
 }
 
