@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hmac
 import logging
 import time
@@ -21,6 +23,7 @@ _CLOSED = "This server wants a token, in the header x-api-key, or as Authorizati
 _NO_PAGE = "Pages of other origins may not call this server; --cors-origin lets them."
 _QUIET_CALLS = frozenset({"pop_inference_results", "inference_image", "inference_batch"})
 """Calls whose time says nothing about the server: they wait for a model."""
+_DRAIN, _DRAIN_S = 4 << 20, 5.0
 _log = logging.getLogger("predsession.access")
 
 
@@ -50,6 +53,8 @@ class Access:
         The known calls; others are counted together.
     open_paths : frozenset of str
         What is answered without a token, beside `_OPEN`.
+    most : int
+        How many calls are answered at the same time.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class Access:
         metrics: Metrics,
         calls: frozenset[str],
         open_paths: frozenset[str] = frozenset(),
+        most: int,
     ) -> None:
         self._app = app
         self._token = None if token is None else token.encode()
@@ -68,6 +74,8 @@ class Access:
         self._metrics = metrics
         self._calls = calls
         self._open = _OPEN | open_paths
+        self._most = most
+        self._inside = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or refuse it; log and count it."""
@@ -88,13 +96,16 @@ class Access:
             traffic.sent += len(message.get("body", b""))
             await send(message)
 
+        self._inside += 1
         try:
             refusal = self._refusal(scope["path"], Headers(scope=scope))
             if refusal is None:
                 await self._app(scope, watched_receive, watched_send)
             else:
+                await _drain(watched_receive)
                 await _refuse(watched_send, *refusal)
         finally:
+            self._inside -= 1
             self._note(scope, traffic, time.perf_counter() - began)
 
     def _refusal(self, path: str, headers: Headers) -> tuple[int, JSON] | None:
@@ -102,6 +113,8 @@ class Access:
         origin = headers.get("origin")
         if origin is not None and not self._may_call(origin, headers.get("host", "")):
             return 403, explained(_NO_PAGE)
+        if path not in self._open and self._inside > self._most:
+            return 429, explained(f"{self._most} calls are being answered; try again.")
         if self._token is None or path in self._open:
             return None
         scheme, _, rest = headers.get("authorization", "").partition(" ")
@@ -148,10 +161,24 @@ class Access:
         _log.info(text, fields, extra={"fields": fields})
 
 
+async def _drain(receive: Receive) -> None:
+    """Read a little of a body that nobody wants: most senders read the answer only when they have sent it."""
+    left = _DRAIN
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_S):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if message["type"] != "http.request" or not message.get("more_body", False):
+                    return
+
+
 async def _refuse(send: Send, status: int, answer: JSON) -> None:
-    """Answer without reading the body."""
+    """Answer a request that may not come in."""
     body = dump(answer)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 429:
+        headers.append((b"retry-after", b"1"))
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -59,6 +59,7 @@ def make_app(service: Service) -> ASGIApp:
         metrics=service.metrics,
         calls=known,
         open_paths=OPEN_PATHS,
+        most=service.config.limits.connections,
     )
 
 

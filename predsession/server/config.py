@@ -40,7 +40,7 @@ class Limits:
     kept: int = _count(10_000, "jobs that are known, finished ones included")
     disk: int = _count(20 * GIBI, "bytes of uploads and results together")
     free: int = _count(256 * MEBI, "bytes that stay free on the disk")
-    connections: int = _count(512, "open connections")
+    connections: int = _count(512, "calls that are answered at the same time")
     idle: float = _time(60, "between two pieces of a body")
     batch: float = _time(120, "a model may take for one batch before it counts as hung")
     load: float = _time(120, "a model may take to load")

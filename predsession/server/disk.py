@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from predsession.server.config import Limits
 from predsession.server.refusal import Refusal, explained
+from predsession.wire.jsontypes import JSON
 
-_RETRY_S = 30
+RETRY_S = 30
+_log = logging.getLogger("predsession.server")
+
+
+def no_room(error: Exception) -> JSON:
+    """Log that an upload could not be written, and return what its sender is told."""
+    _log.error("an upload cannot be stored: %s", error)
+    return explained("The upload cannot be stored; try again later.")
 
 
 class Disk:
@@ -64,7 +73,7 @@ class Disk:
             if total > kept:
                 if total - kept > self.room():
                     text = "The server's disk is full, or its share of it; try again later."
-                    raise Refusal(507, explained(text), retry_after=_RETRY_S)
+                    raise Refusal(507, explained(text), retry_after=RETRY_S)
                 self._incoming += total - kept
                 kept = total
 

@@ -152,21 +152,28 @@ class Lane:
         feeder = asyncio.create_task(self._feed(worker))
         try:
             while True:
-                header, body = await worker.receive()
-                batch = self._in_flight.popleft()
-                assert header["id"] == batch.id, "a worker answers in order"
-                self._watch_oldest()
-                await self._desk.settle(batch, header, body)
-                if not self._in_flight:
-                    self._idle.set()
-                self._wake.set()
+                await self._settle(*await worker.receive())
         except EOFError:
             return
+        except Exception:  # noqa: BLE001 - a lane without a worker would leave its jobs waiting for ever
+            _log.exception("model %s: a batch could not be settled", self._name)
         finally:
             self._unwatch()
             feeder.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await feeder
+
+    async def _settle(self, header: JSONObject, body: bytes) -> None:
+        """Hand in the oldest batch; only then is it out of our hands."""
+        batch = self._in_flight[0]
+        assert header["id"] == batch.id, "a worker answers in order"
+        self._unwatch()
+        await self._desk.settle(batch, header, body)
+        self._in_flight.popleft()
+        self._watch_oldest()
+        if not self._in_flight:
+            self._idle.set()
+        self._wake.set()
 
     async def _feed(self, worker: WorkerProcess) -> None:
         """Keep the worker's hands full."""

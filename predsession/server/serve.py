@@ -21,6 +21,7 @@ from predsession.server.service import Service
 
 _KEEP_ALIVE_S = 75  # longer than clients pause between two polls, so that a pooled connection stays good
 _GRACE_S = 10
+_SPARE = 128  # connections beyond the limit that still get an answer of ours, which says what to do
 
 
 class _Uvicorn(uvicorn.Server):
@@ -98,7 +99,7 @@ async def _serve(config: ServerConfig, listener: socket.socket) -> None:
             server_header=False,
             timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=_GRACE_S,
-            limit_concurrency=config.limits.connections,
+            limit_concurrency=config.limits.connections + _SPARE,
             ssl_certfile=config.door.certfile,
             ssl_keyfile=config.door.keyfile,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
@@ -12,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from predsession.server.choice import chosen
+from predsession.server.disk import RETRY_S, no_room
 from predsession.server.job import Job, JobFacts
 from predsession.server.refusal import Fault, Refusal, detail, explained
 from predsession.server.runner import Runner
@@ -106,7 +108,12 @@ class SubmitRoutes:
         if self._service.cache is not None:
             for name, path in zip(form.names, form.paths, strict=True):
                 self._service.cache.put(name, path)
-        return await self._jobs.add(uuid, _facts(form, submit, runner=runner, client=client), key)
+        names = form.names if self._service.stock else ()  # nothing else ever looks at them
+        facts = _facts(form, submit, names=tuple(names), model=runner.spec.name, client=client)
+        try:
+            return await self._jobs.add(uuid, facts, key)
+        except sqlite3.Error as error:
+            raise Refusal(507, no_room(error), retry_after=RETRY_S) from error
 
     async def _receive(self, request: Request, uuid: str, client: str) -> Form:
         """Receive the files, if there is room for them."""
@@ -125,6 +132,9 @@ class SubmitRoutes:
         """Count an upload, unless there are too many, or too many jobs of this client."""
         if self._service.closing:
             raise Refusal(503, explained("The server is ending."), retry_after=5)
+        if self._service.stock:
+            yield
+            return
         if self._service.uploads >= self._limits.uploads:
             text = f"{self._limits.uploads} uploads are being received; try again."
             raise Refusal(429, explained(text), retry_after=1)
@@ -162,15 +172,15 @@ def _announced(request: Request) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def _facts(form: Form, submit: Submit, *, runner: Runner, client: str) -> JobFacts:
+def _facts(form: Form, submit: Submit, *, names: tuple[str, ...], model: str, client: str) -> JobFacts:
     """Return what a job is asked."""
     return JobFacts(
-        model=runner.spec.name,
+        model=model,
         total=len(form.names),
         size=form.size,
         settings=submit.settings,
         batch_size=submit.batch_size,
-        names=tuple(form.names),
+        names=names,
         client=client,
         extension=submit.extension,
         item_errors=submit.item_errors,

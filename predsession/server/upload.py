@@ -16,6 +16,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from predsession.server.config import Limits
+from predsession.server.disk import RETRY_S, no_room
 from predsession.server.refusal import NO_FILES, Refusal, detail, explained
 
 _CHUNK = 1 << 18
@@ -100,6 +101,8 @@ class Intake:
                 keep(writer.received + len(block))
                 await asyncio.to_thread(writer.write, block)
             return writer.finish()
+        except OSError as error:
+            raise Refusal(507, no_room(error), retry_after=RETRY_S) from error
         finally:
             writer.close()
 

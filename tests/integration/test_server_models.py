@@ -94,7 +94,7 @@ def server(folder: Path) -> Iterator[Server]:
     models = ("wild=wild.py:Wild", "ten=ten_lines.py:Brightest", "mine=predictions.py:make_model", "pixels")
     words = [word for model in models for word in ("--model", model.replace("=", f"={folder}/"))]
     words[-1] = "pixels"
-    with Server(*words, "--limit-batch", "1") as running:
+    with Server(*words, "--limit-batch", "3") as running:
         yield running
 
 
@@ -191,7 +191,7 @@ def test_model_is_chosen_by_prefix_or_deploy(caller: Caller) -> None:
         ("list", "BadResultError", "not a dict"),
         ("too few", "BadResultError", "predict() returned"),
         ("exit", "ModelCrashError", "code 3"),
-        ("hang", "ModelCrashError", "no answer for 1 s"),
+        ("hang", "ModelCrashError", "no answer for 3 s"),
     ],
 )
 def test_misbehaviour_is_an_error_of_its_item(caller: Caller, what: str, type_: str, words: str) -> None:
