@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from predsession.launch import EmbeddedServer
 from predsession.server.models.pixels import number_picture
+from predsession.wire.figures import Figure
 
 CHROMIUM = shutil.which("chromium") or ""
 FLAGS = [
@@ -24,6 +25,7 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 ASTRONAUT = Path(__file__).parents[1] / "samples" / "astronaut.jpg"
+ZOO = json.loads((ASTRONAUT.parent / "geometry_zoo.json").read_text())
 MARKUP = "<img src=x onerror=window.pwned=1>"
 TOKEN = "a token, with (brackets)"
 
@@ -190,6 +192,27 @@ def test_dropped_picture_shows_the_detector_s_boxes(visit: Callable[..., Visit],
         [x1, (y1 + y2) / 2],
     )
     assert np.allclose(swatch, side, atol=40)
+    assert here.complaints == []
+
+
+def test_every_geometry_is_drawn_where_it_lies(visit: Callable[..., Visit], ours: str) -> None:
+    """All geometries of a stock server's answer get the boxes that our client reads, and are drawn."""
+    item = ZOO["pop_inference_results"]["pending_results"][0]
+    objects = item["annotation"]["objects"]
+    here = visit(ours)
+    here.page.route("**/get_model_meta", lambda route: route.fulfill(json=ZOO["get_model_meta"]))
+    here.page.route("**/inference_image", lambda route: route.fulfill(json=item))
+    here.sees_picture("scan.tif", b"a picture that only the server can read", "image/tiff")
+    rows = here.page.locator("#objects tr")
+    expect(rows).to_have_count(len(objects))
+    expect(here.page.locator("#outcome")).to_contain_text("This browser cannot show the picture itself.")
+    for number, found in enumerate(objects):
+        sides = rows.nth(number).locator("td").last.inner_text().split()
+        assert np.allclose([float(side) for side in sides], Figure(found, number).box(), atol=0.51), found
+    drawn = (
+        "document.getElementById('canvas').getContext('2d').getImageData(0, 0, 400, 300).data.some(Boolean)"
+    )
+    assert here.page.evaluate(drawn)
     assert here.complaints == []
 
 

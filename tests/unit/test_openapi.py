@@ -48,7 +48,8 @@ def test_names_every_route_and_no_other(tmp_path: Path, stock: bool) -> None:
     """The description has the routes of the application itself; below a model's name, the same once more."""
     config = ServerConfig((ModelSpec("pixels", "pixels"),), tmp_path, ephemeral=True, stock=stock)
     service = Service.build(config)
-    found, below = set(), set()
+    found: set[tuple[str, str]] = set()
+    below: set[tuple[str, str]] = set()
     for route in routes(service):
         methods = {(method, route.path) for method in (route.methods or set()) - {"HEAD"}}
         target = below if route.path.startswith("/{model}/") else found

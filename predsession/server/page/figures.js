@@ -23,46 +23,57 @@ async function readFigure(object, known) {
     open: object.geometryType === "line",
     dots,
     bones: bonesOf(object, known),
-    box: boxOf(object, mask, [...rings.flat(), ...dots]),
+    box: object.box ?? boxOf(object, mask, [...rings.flat(), ...dots]),
     boxed: BOXED.has(object.geometryType),
   };
 }
 
-function ringsOf({ geometryType: kind, points, angle = 0 }) {
-  if (kind === "polygon") return [points.exterior, ...(points.interior ?? [])];
-  if (kind === "line") return [points.exterior];
+function ringsOf({ geometryType: kind, points, faces, angle = 0 }) {
+  if (kind === "polygon") return [points.exterior, ...(points.interior ?? [])].map((ring) => ring.map(middle));
+  if (kind === "line") return [points.exterior.map(middle)];
+  if (kind === "cuboid") return faces.map((face) => face.map((place) => middle(points[place])));
   if (kind === "oriented_bbox") return [turned(points, angle)];
   return [];
 }
 
+/** Points on the wire name pixels; drawn is the middle of one. */
+function middle([x, y]) {
+  return [x + 0.5, y + 0.5];
+}
+
 /** Return the corners of a box that is turned around its middle; radians, clockwise as y points down. */
 function turned([[left, top], [right, bottom]], angle) {
-  const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+  // Whole-pixel corners are inclusive on the wire.
+  const [w, h] = [(right + 1 - left) / 2, (bottom + 1 - top) / 2];
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
-  const corners = [[left, top], [right, top], [right, bottom], [left, bottom]];
-  return corners.map(([a, b]) => [x + (a - x) * cos - (b - y) * sin, y + (a - x) * sin + (b - y) * cos]);
+  const corners = [[-w, -h], [w, -h], [w, h], [-w, h]];
+  return corners.map(([x, y]) => [left + w + x * cos - y * sin, top + h + x * sin + y * cos]);
 }
 
 function dotsOf({ geometryType: kind, points, nodes }) {
-  if (kind === "point") return points.exterior;
-  return Object.values(nodes ?? {}).filter((node) => !node.disabled).map((node) => node.loc);
+  const seen = Object.values(nodes ?? {}).filter((node) => !node.disabled);
+  return (kind === "point" ? points.exterior : seen.map((node) => node.loc)).map(middle);
 }
 
 function bonesOf({ nodes }, known) {
   if (!nodes) return [];
   const edges = Object.values(known?.geometry_config?.edges ?? {});
   const ends = edges.map(({ src, dst }) => [nodes[src], nodes[dst]]);
-  return ends.filter(([a, b]) => a && b && !a.disabled && !b.disabled).map(([a, b]) => [a.loc, b.loc]);
+  const seen = ends.filter(([one, other]) => one && other && !one.disabled && !other.disabled);
+  return seen.map(([one, other]) => [middle(one.loc), middle(other.loc)]);
 }
 
-function boxOf({ box, geometryType: kind, points }, mask, places) {
-  if (box) return box;
+function boxOf({ geometryType: kind, points }, mask, places) {
   if (mask) return [mask.x, mask.y, mask.x + mask.image.width, mask.y + mask.image.height];
-  // Whole-pixel corners are inclusive on the wire.
-  const corners = kind === "rectangle" ? points.exterior : places;
-  if (!corners.length) return [0, 0, 0, 0];
-  const [xs, ys] = [corners.map((at) => at[0]), corners.map((at) => at[1])];
-  return [Math.min(...xs), Math.min(...ys), Math.max(...xs) + 1, Math.max(...ys) + 1];
+  if (kind === "oriented_bbox") return around(places, 0); // its corners are edges already
+  return around(kind === "rectangle" ? points.exterior.map(middle) : places, 0.5);
+}
+
+/** Return the box around points, so much wider on each side. */
+function around(points, more) {
+  if (!points.length) return [0, 0, 0, 0];
+  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
+  return [Math.min(...xs) - more, Math.min(...ys) - more, Math.max(...xs) + more, Math.max(...ys) + more];
 }
 
 /** Unpack a mask: base64 of a PNG, usually packed with zlib once more. */
