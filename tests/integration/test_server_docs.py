@@ -1,0 +1,54 @@
+"""The lines of docs/protocol.md and docs/models.md, as run against the embedded server."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from server_kit import Server
+
+ROOT = Path(__file__).parents[2]
+
+
+def steps(text: str) -> list[tuple[str, list[str]]]:
+    """Return each command of the console blocks with the lines that are shown below it."""
+    found: list[tuple[str, list[str]]] = []
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+def pattern(shown: str) -> str:
+    """Return what a shown line stands for: an ellipsis for anything."""
+    return ".*".join(re.escape(part) for part in shown.split("…"))
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
+def test_the_lines_of_the_protocol_run(tmp_path: Path) -> None:
+    """Every command succeeds and prints what the document shows."""
+    (tmp_path / "photos").symlink_to(ROOT / "examples" / "photos")
+    with Server("detect") as server:
+        script = "set -eo pipefail\n"
+        listed = steps((ROOT / "docs" / "protocol.md").read_text())
+        assert len(listed) >= 15
+        for number, (command, _) in enumerate(listed):
+            script += f"echo; echo '<<<{number}>>>'\n{command}\n"
+        script = script.replace("http://127.0.0.1:8000", server.url)
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (done.stdout[-2000:], done.stderr)
+    printed = dict(re.findall(r"<<<(\d+)>>>\n(.*?)(?=\n<<<|\Z)", done.stdout, re.DOTALL))
+    for number, (command, shown) in enumerate(listed):
+        wanted = r"\s*".join(pattern(line) for line in shown)
+        assert re.match(wanted, printed[str(number)].strip(), re.DOTALL), (
+            command,
+            printed[str(number)][:500],
+        )
