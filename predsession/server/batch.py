@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from predsession.server.job import Advance
 from predsession.server.schedule import Piece
+from predsession.server.slices import Slice
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 
 
@@ -30,13 +31,13 @@ class Batch:
         What the worker calls it.
     pieces : sequence of Piece
         Whose items they are; all jobs want the same settings.
-    paths : tuple of str
-        The pictures, in the order of the pieces.
+    pictures : tuple of Slice
+        Where they lie, in the order of the pieces.
     """
 
     id: int
     pieces: Sequence[Piece]
-    paths: tuple[str, ...]
+    pictures: tuple[Slice, ...]
 
     @property
     def unwanted(self) -> bool:
@@ -59,7 +60,7 @@ class Batch:
         return {
             "op": "batch",
             "id": self.id,
-            "paths": list(self.paths),
+            "pictures": [list(picture) for picture in self.pictures],
             "settings": self.pieces[0].job.facts.settings,
             "singly": singly,
         }
@@ -82,7 +83,10 @@ class Batch:
             for piece in self.pieces
             for number in range(piece.first, piece.first + piece.count)
         ]
-        return [Batch(next(ids), [piece], (path,)) for piece, path in zip(pieces, self.paths, strict=True)]
+        return [
+            Batch(next(ids), [piece], (picture,))
+            for piece, picture in zip(pieces, self.pictures, strict=True)
+        ]
 
     def share(self, outcomes: Sequence[Outcome]) -> list[Advance]:
         """Share out outcomes to the jobs.

@@ -7,13 +7,12 @@ does; of several frames the first counts; a picture that is too large is refused
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from predsession.errors import PredSessionError
+from predsession.server.slices import Slice
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -31,13 +30,13 @@ def tolerate_truncation() -> None:
     ImageFile.LOAD_TRUNCATED_IMAGES = True
 
 
-def open_picture(path: Path, *, max_pixels: int) -> Image.Image:
-    """Read a file's header; its pixels are not decoded yet.
+def open_picture(source: Slice, *, max_pixels: int) -> Image.Image:
+    """Read a picture's header; its pixels are not decoded yet.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    source : Slice
+        Where it lies.
     max_pixels : int
         The largest picture that is accepted.
 
@@ -53,9 +52,9 @@ def open_picture(path: Path, *, max_pixels: int) -> Image.Image:
     """
     Image.MAX_IMAGE_PIXELS = None  # the limit is ours, and an error instead of a warning
     try:
-        if not path.stat().st_size:
+        if not source.size:
             raise BadImageError("empty file")
-        image = Image.open(path, formats=FORMATS)
+        image = Image.open(source.open(), formats=FORMATS)
     except UnidentifiedImageError:
         raise BadImageError("not a picture of a known format") from None
     except BadImageError:
@@ -94,13 +93,13 @@ def to_pixels(image: Image.Image) -> Pixels:
         raise BadImageError(f"damaged picture: {error}") from error
 
 
-def check(path: Path, *, max_pixels: int) -> None:
-    """Look whether a file can be decoded, at a fraction of the cost.
+def check(source: Slice, *, max_pixels: int) -> None:
+    """Look whether a picture can be decoded, at a fraction of the cost.
 
     Parameters
     ----------
-    path : Path
-        The file.
+    source : Slice
+        Where it lies.
     max_pixels : int
         The largest picture that is accepted.
 
@@ -109,7 +108,7 @@ def check(path: Path, *, max_pixels: int) -> None:
     BadImageError
         If it cannot.
     """
-    with open_picture(path, max_pixels=max_pixels) as image:
+    with open_picture(source, max_pixels=max_pixels) as image:
         try:
             image.draft(None, (image.width >> _GUESS_SHIFT, image.height >> _GUESS_SHIFT))
             image.load()

@@ -22,10 +22,8 @@ class JobFacts:
     ----------
     model : str
         The model's name.
-    total : int
-        How many items.
-    size : int
-        Bytes that were uploaded.
+    sizes : tuple of int
+        Bytes of each item; they lie one after the other in the upload.
     settings : JSONObject
         The model's settings, complete.
     batch_size : int
@@ -45,8 +43,7 @@ class JobFacts:
     """
 
     model: str
-    total: int
-    size: int
+    sizes: tuple[int, ...]
     settings: JSONObject
     batch_size: int
     names: tuple[str, ...]
@@ -56,10 +53,20 @@ class JobFacts:
     session: str | None = None
     first_index: int | None = None
 
+    @property
+    def total(self) -> int:
+        """How many items."""
+        return len(self.sizes)
+
+    @property
+    def size(self) -> int:
+        """Bytes that were uploaded."""
+        return sum(self.sizes)
+
     def to_json(self) -> JSONObject:
         """Return the fields as a JSON object."""
         facts: dict[str, JSON] = {name: getattr(self, name) for name in self.__slots__}
-        return {**facts, "names": list(self.names)}
+        return {**facts, "names": list(self.names), "sizes": list(self.sizes)}
 
     @classmethod
     def from_json(cls, data: JSONObject) -> JobFacts:
@@ -67,8 +74,7 @@ class JobFacts:
         session, first = data["session"], data["first_index"]
         return cls(
             model=str(data["model"]),
-            total=int(str(data["total"])),
-            size=int(str(data["size"])),
+            sizes=tuple(int(str(size)) for size in as_list(data["sizes"])),
             settings=as_object(data["settings"]),
             batch_size=int(str(data["batch_size"])),
             names=tuple(str(name) for name in as_list(data["names"])),

@@ -19,6 +19,7 @@ from pathlib import Path
 from predsession.errors import PredSessionError
 from predsession.server.job import PAUSE_AT, Advance, Job, JobFacts
 from predsession.server.schedule import Schedule
+from predsession.server.slices import Slice, slices
 from predsession.server.store import JobRow, Progress, Store
 from predsession.wire.jsontypes import JSONObject
 from predsession.wire.stages import Stage
@@ -80,9 +81,13 @@ class Jobs:
                 job.go(Stage.ERROR, {"type": "ModelLoadError", "message": message, "traceback": ""})
             self._keep(job)
 
-    def folder(self, job: str) -> Path:
-        """Return the folder of a job's uploads."""
+    def upload(self, job: str) -> Path:
+        """Return the file of a job's upload."""
         return self._store.uploads / job
+
+    def pictures(self, job: Job) -> list[Slice]:
+        """Return where the pictures of a job lie."""
+        return slices(self.upload(job.uuid), job.facts.sizes)
 
     def new_uuid(self) -> str:
         """Return a name for a job."""
@@ -196,6 +201,7 @@ class Jobs:
             await self._store_in_turn([part.job for part in parts])
         for part in parts:
             await self._end_if_stopped(part.job)
+            await self._discard(part.job)
 
     async def _store_in_turn(self, jobs: Sequence[Job]) -> None:
         """Store the results whose turn it is; if the disk refuses, wait and try again."""
@@ -277,6 +283,7 @@ class Jobs:
         if not job.ended:
             job.go(stage, failure)
             self._changed(job)
+        await self._discard(job)
 
     async def pop(self, job: Job) -> list[bytes]:
         """Take all unread results of a job away, as a stock server does.
@@ -322,12 +329,12 @@ class Jobs:
         job.paused = False
         return items
 
-    async def discard(self, job: Job, paths: Sequence[Path]) -> None:
-        """Remove uploads of a job that have been worked through."""
-        freed = await self._store.discard(paths)
-        if job.uuid in self._jobs:
-            job.held -= freed
-            self.held -= freed
+    async def _discard(self, job: Job) -> None:
+        """Remove the upload of a job that has ended; a stock server's cache still needs it."""
+        if job.ended and job.held and not self._stock and job.uuid in self._jobs:
+            self.held -= job.held
+            job.held = 0
+            await self._store.discard(job.uuid)
 
     async def remove(self, job: Job) -> None:
         """Forget a job and all that belongs to it."""

@@ -11,11 +11,11 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
 from PIL import Image
 
 from predsession.server.decode import BadImageError, Pixels, open_picture, to_pixels
+from predsession.server.slices import Slice
 
 _POLL_S = 0.05
 
@@ -82,9 +82,9 @@ class Prefetch:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="decode")
         self._turns = itertools.count()
 
-    def start(self, paths: Sequence[Path]) -> list[Future[Pixels]]:
+    def start(self, sources: Sequence[Slice]) -> list[Future[Pixels]]:
         """Have files decoded; the order of the calls is the order of the work."""
-        return [self._pool.submit(self._decode, path, next(self._turns)) for path in paths]
+        return [self._pool.submit(self._decode, source, next(self._turns)) for source in sources]
 
     def chunks(self, pictures: Sequence[Future[Pixels]]) -> Iterator[list[Pixels | BadImageError]]:
         """Yield pictures in order, all at once where there is room for all, and give their room back.
@@ -120,12 +120,12 @@ class Prefetch:
         sizes = (one.shape[0] * one.shape[1] for one in chunk if not isinstance(one, BadImageError))
         self._budget.give_back(sum(sizes))
 
-    def _decode(self, path: Path, turn: int) -> Pixels:
+    def _decode(self, source: Slice, turn: int) -> Pixels:
         """Decode one file, once there is room for it."""
         image: Image.Image | None = None
         size = 0
         try:
-            image = open_picture(path, max_pixels=self._max_pixels)
+            image = open_picture(source, max_pixels=self._max_pixels)
             size = image.width * image.height
         finally:
             self._budget.take(turn, size)

@@ -11,7 +11,6 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 
 from predsession.server.batch import Batch, Outcome, read_outcomes
 from predsession.server.config import Limits, ModelSpec
@@ -20,6 +19,7 @@ from predsession.server.lane import Lane
 from predsession.server.metrics import Metrics
 from predsession.server.models.card import ModelCard, ModelLoadError
 from predsession.server.schedule import Piece, Schedule
+from predsession.server.slices import Slice
 from predsession.server.stock import NameCache
 from predsession.wire.jsontypes import JSONObject
 
@@ -142,14 +142,14 @@ class Runner:
             for piece in pieces:
                 self._begin(piece)
             try:
-                paths = tuple(path for piece in pieces for path in self._paths(piece))
+                pictures = tuple(picture for piece in pieces for picture in self._pictures(piece))
             except KeyError as error:
                 # Only a stock server's cache raises it, and there a batch is of one job.
                 trace = f"Traceback (most recent call last):\nKeyError: {error}"
                 failure: JSONObject = {"type": "KeyError", "message": str(error), "traceback": trace}
                 await asyncio.shield(self._jobs.fail(pieces[0].job, failure))
                 continue
-            return Batch(next(self._ids), pieces, paths)
+            return Batch(next(self._ids), pieces, pictures)
         return None
 
     def _begin(self, piece: Piece) -> None:
@@ -158,13 +158,12 @@ class Runner:
         if waited is not None:
             self._metrics.observe("queue_seconds", waited, model=self.spec.name)
 
-    def _paths(self, piece: Piece) -> list[str]:
-        """Return the files of a piece."""
-        numbers = range(piece.first, piece.first + piece.count)
+    def _pictures(self, piece: Piece) -> list[Slice]:
+        """Return where the pictures of a piece lie."""
+        places = slice(piece.first - 1, piece.first - 1 + piece.count)
         if self._cache is not None:
-            return [str(self._cache.get(piece.job.facts.names[number - 1])) for number in numbers]
-        folder = self._jobs.folder(piece.job.uuid)
-        return [str(folder / str(number)) for number in numbers]
+            return [self._cache.get(name) for name in piece.job.facts.names[places]]
+        return self._jobs.pictures(piece.job)[places]
 
     async def settle(self, batch: Batch, header: JSONObject, body: bytes) -> None:
         """Take a worker's answer."""
@@ -172,7 +171,7 @@ class Runner:
             await self._jobs.record(batch.dropped())
             return
         name = self.spec.name
-        self._metrics.observe("batch_size", len(batch.paths), model=name)
+        self._metrics.observe("batch_size", len(batch.pictures), model=name)
         self._metrics.observe("model_seconds", float(str(header["model_s"])), model=name)
         self._metrics.observe("decode_seconds", float(str(header["decode_s"])), model=name)
         await self._record(batch, read_outcomes(header, body))
@@ -189,11 +188,6 @@ class Runner:
             if job.ended:
                 self._metrics.count("jobs_total", model=self.spec.name, stage=job.stage.value)
         self.wake()  # a job that has just ended may have held up the next one in the queue
-        if self._cache is None:
-            rest = iter(batch.paths)
-            for piece in batch.pieces:
-                paths = [Path(path) for path in itertools.islice(rest, piece.count)]
-                await self._jobs.discard(piece.job, paths)
 
     def _report(self, errors: Sequence[JSONObject], of: int) -> None:
         """Log that pictures failed, one line a batch."""
@@ -210,12 +204,12 @@ class Runner:
         if not batches:
             return
         culprit, rest = batches[0], batches[1:]
-        alone = len(culprit.paths) == 1 or self._cache is not None
+        alone = len(culprit.pictures) == 1 or self._cache is not None
         self._again.extendleft(reversed([*([] if alone else culprit.singles(self._ids)), *rest]))
         if alone:
             text = f"model {self.spec.name}: {reason}"
             error: JSONObject = {"type": "ModelCrashError", "message": text, "traceback": ""}
-            await self._record(culprit, [Outcome(b"", error)] * len(culprit.paths))
+            await self._record(culprit, [Outcome(b"", error)] * len(culprit.pictures))
         self.wake()
 
     async def unavailable(self, error: ModelLoadError, tries: int) -> None:

@@ -139,7 +139,7 @@ class Service:
         """Look at every picture of an upload; return what is wrong with the first bad one."""
         loop = asyncio.get_running_loop()
         look = partial(check, max_pixels=self.config.limits.pixels)
-        checks = [loop.run_in_executor(self._checkers, look, path) for path in form.paths]
+        checks = [loop.run_in_executor(self._checkers, look, picture) for picture in form.pictures]
         outcomes = await asyncio.gather(*checks, return_exceptions=True)
         for name, outcome in zip(form.names, outcomes, strict=True):
             if isinstance(outcome, BadImageError):

@@ -7,7 +7,8 @@ overwrite each other, also across jobs, and what has been pushed out is a `KeyEr
 from __future__ import annotations
 
 from collections import OrderedDict
-from pathlib import Path
+
+from predsession.server.slices import Slice
 
 CAPACITY = 256
 
@@ -17,16 +18,16 @@ class NameCache:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
-        self._paths: OrderedDict[str, Path] = OrderedDict()
+        self._pictures: OrderedDict[str, Slice] = OrderedDict()
 
-    def put(self, name: str, path: Path) -> None:
+    def put(self, name: str, picture: Slice) -> None:
         """Remember a file; one of the same name is replaced."""
-        self._paths[name] = path
-        self._paths.move_to_end(name)
-        while len(self._paths) > self._capacity:
-            self._paths.popitem(last=False)
+        self._pictures[name] = picture
+        self._pictures.move_to_end(name)
+        while len(self._pictures) > self._capacity:
+            self._pictures.popitem(last=False)
 
-    def get(self, name: str) -> Path:
+    def get(self, name: str) -> Slice:
         """Return the file that a name means now.
 
         Parameters
@@ -36,13 +37,13 @@ class NameCache:
 
         Returns
         -------
-        Path
-            Where it is.
+        Slice
+            Where it lies.
 
         Raises
         ------
         KeyError
             If it was pushed out.
         """
-        self._paths.move_to_end(name)
-        return self._paths[name]
+        self._pictures.move_to_end(name)
+        return self._pictures[name]

@@ -1,4 +1,4 @@
-"""Jobs and their results on disk: SQLite in WAL mode, and a folder for the uploads.
+"""Jobs and their results on disk: SQLite in WAL mode, and a folder with a file for each upload.
 
 Invariants:
 
@@ -16,9 +16,7 @@ References
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -144,9 +142,9 @@ class Store:
             "SELECT uuid, submit_key, created, facts, done, state FROM jobs ORDER BY created"
         ).fetchall()
         known = {row[0] for row in rows}
-        for folder in self.uploads.iterdir():
-            if folder.name not in known:
-                shutil.rmtree(folder, ignore_errors=True)
+        for upload in self.uploads.iterdir():
+            if upload.name not in known:
+                upload.unlink()
         return [
             JobRow(uuid, key, created, json.loads(facts), done, json.loads(state))
             for uuid, key, created, facts, done, state in rows
@@ -154,8 +152,8 @@ class Store:
 
     def held(self, uuid: str) -> int:
         """Return the bytes of a job's uploads."""
-        folder = self.uploads / uuid
-        return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
+        upload = self.uploads / uuid
+        return upload.stat().st_size if upload.exists() else 0
 
     def unread(self) -> dict[str, int]:
         """Return how many results each job holds."""
@@ -301,34 +299,19 @@ class Store:
                 self._database.execute("DELETE FROM results WHERE uuid = ?", (uuid,))
                 self._database.execute("DELETE FROM jobs WHERE uuid = ?", (uuid,))
             self.bytes_used = self._measure()
-            shutil.rmtree(self.uploads / uuid, ignore_errors=True)
+            (self.uploads / uuid).unlink(missing_ok=True)
 
         await self._run(work)
 
-    async def discard(self, paths: Sequence[Path]) -> int:
-        """Remove uploads that have been worked through.
+    async def discard(self, uuid: str) -> None:
+        """Remove the upload of a job that has ended.
 
         Parameters
         ----------
-        paths : sequence of Path
-            The files; one that is gone already is no error.
-
-        Returns
-        -------
-        int
-            The bytes that are free now.
+        uuid : str
+            The job; one whose upload is gone already is no error.
         """
-
-        def work() -> int:
-            freed = 0
-            for path in paths:
-                with contextlib.suppress(FileNotFoundError):
-                    size = path.stat().st_size
-                    path.unlink()
-                    freed += size
-            return freed
-
-        return await self._run(work)
+        await self._run(lambda: (self.uploads / uuid).unlink(missing_ok=True))
 
     def _measure(self) -> int:
         """Return the bytes of the database in use."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
@@ -82,14 +80,14 @@ class SubmitRoutes:
             await Intake(request.stream(), self._limits).drain()
             return known
         uuid = self._jobs.new_uuid()
-        folder = self._jobs.folder(uuid)
+        upload = self._jobs.upload(uuid)
         try:
             job = await self._take_in(request, uuid, key, single=single)
         except BaseException:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+            upload.unlink(missing_ok=True)
             raise
         if job.uuid != uuid:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            upload.unlink(missing_ok=True)
         self._service.runners[job.facts.model].wake()
         return job
 
@@ -106,8 +104,8 @@ class SubmitRoutes:
         if not submit.item_errors:
             await self._look(form)
         if self._service.cache is not None:
-            for name, path in zip(form.names, form.paths, strict=True):
-                self._service.cache.put(name, path)
+            for name, picture in zip(form.names, form.pictures, strict=True):
+                self._service.cache.put(name, picture)
         names = form.names if self._service.stock else ()  # nothing else ever looks at them
         facts = _facts(form, submit, names=tuple(names), model=runner.spec.name, client=client)
         try:
@@ -121,7 +119,7 @@ class SubmitRoutes:
         try:
             with self._a_seat(client), self._service.disk.reserve(_announced(request)) as keep:
                 kind = request.headers.get("content-type", "")
-                return await intake.form(kind, self._jobs.folder(uuid), keep=keep)
+                return await intake.form(kind, self._jobs.upload(uuid), keep=keep)
         except Refusal:
             # Its sender reads the answer only once it has sent its body.
             await intake.drain()
@@ -176,8 +174,7 @@ def _facts(form: Form, submit: Submit, *, names: tuple[str, ...], model: str, cl
     """Return what a job is asked."""
     return JobFacts(
         model=model,
-        total=len(form.names),
-        size=form.size,
+        sizes=tuple(form.sizes),
         settings=submit.settings,
         batch_size=submit.batch_size,
         names=names,

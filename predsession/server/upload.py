@@ -1,7 +1,7 @@
-"""A multipart upload, streamed to files: never whole in memory, never under the name it came with.
+"""A multipart upload, streamed to a file: never whole in memory, never under the name it came with.
 
-File n of the form becomes the file ``n`` of the job's folder. Parsing and writing happen in a thread, a
-quarter of a mebibyte at a time, so that a slow disk does not hold up other callers.
+The files of the form are written one after the other into one file, which has the job's name. Parsing and
+writing happen in a thread, a quarter of a mebibyte at a time, so that a slow disk does not hold up others.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from predsession.server.config import Limits
 from predsession.server.disk import RETRY_S, no_room
 from predsession.server.refusal import NO_FILES, Refusal, detail, explained
+from predsession.server.slices import Slice, slices
 
 _CHUNK = 1 << 18
 _TEXTS = 1000
@@ -30,25 +31,25 @@ class Form:
 
     Parameters
     ----------
-    folder : Path
-        Where the files are, as 1, 2, 3, ...
+    path : Path
+        Where the files lie, one after the other.
     names : list of str
         What the sender called them.
-    size : int
-        Bytes of all files.
+    sizes : list of int
+        Bytes of each.
     fields : dict
         The text parts.
     """
 
-    folder: Path
+    path: Path
     names: list[str] = field(default_factory=list)
-    size: int = 0
+    sizes: list[int] = field(default_factory=list)
     fields: dict[str, str] = field(default_factory=dict)
 
     @property
-    def paths(self) -> list[Path]:
-        """The files, in order."""
-        return [self.folder / str(number) for number in range(1, len(self.names) + 1)]
+    def pictures(self) -> list[Slice]:
+        """Where each file lies, in order."""
+        return slices(self.path, self.sizes)
 
 
 class Intake:
@@ -66,15 +67,15 @@ class Intake:
         self._chunks = chunks
         self._limits = limits
 
-    async def form(self, content_type: str, folder: Path, *, keep: Callable[[int], None]) -> Form:
+    async def form(self, content_type: str, path: Path, *, keep: Callable[[int], None]) -> Form:
         """Take in a form.
 
         Parameters
         ----------
         content_type : str
             The header, with the boundary.
-        folder : Path
-            Made here; the caller removes it if this fails.
+        path : Path
+            Written here; the caller removes it if this fails.
         keep : callable
             Told how many bytes have come; raises if there is no room for them.
 
@@ -94,13 +95,12 @@ class Intake:
         boundary = options.get(b"boundary")
         if not boundary:
             raise Refusal(400, detail("Missing boundary in multipart."))
-        await asyncio.to_thread(folder.mkdir, parents=True)
-        writer = _Writer(Form(folder), boundary, self._limits)
+        writer = _Writer(Form(path), boundary, self._limits)
         try:
             async for block in self._blocks():
                 keep(writer.received + len(block))
                 await asyncio.to_thread(writer.write, block)
-            return writer.finish()
+            return await asyncio.to_thread(writer.finish)
         except OSError as error:
             raise Refusal(507, no_room(error), retry_after=RETRY_S) from error
         finally:
@@ -148,6 +148,7 @@ class _Writer:
         self._header_value = b""
         self._disposition = b""
         self._file: BinaryIO | None = None
+        self._in_file = False
         self._text: bytearray | None = None
         self._text_name = ""
         self._texts = 0
@@ -181,10 +182,11 @@ class _Writer:
             raise Refusal(400, detail("There was an error parsing the body: its last boundary is missing"))
         if not self._form.names:
             raise Refusal(422, NO_FILES)
+        self.close()
         return self._form
 
     def close(self) -> None:
-        """Close a file that was left open."""
+        """Close the file, with all that was written."""
         if self._file is not None:
             self._file.close()
 
@@ -234,24 +236,25 @@ class _Writer:
                 400, explained(f"The name of file {count} is longer than {self._limits.name} bytes.")
             )
         self._form.names.append(name)
-        self._file = (self._form.folder / str(count)).open("wb")
+        self._form.sizes.append(0)
+        self._in_file = True
+        if self._file is None:
+            self._file = self._form.path.open("wb")
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         """Take in a piece of a part."""
-        if self._file is not None:
+        if self._in_file and self._file is not None:
             self._file.write(memoryview(data)[start:end])
-            self._form.size += end - start
+            self._form.sizes[-1] += end - start
         elif self._text is not None:
             self._text += data[start:end]
             if len(self._text) > self._limits.text:
                 raise Refusal(400, detail(f"Part exceeded maximum size of {self._limits.text // 1024}KB."))
 
     def _part_ends(self) -> None:
-        """Close the file, or keep the text."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        elif self._text is not None:
+        """Keep the text, if it was one."""
+        self._in_file = False
+        if self._text is not None:
             self._form.fields[self._text_name] = _text(bytes(self._text))
             self._text = None
 

@@ -19,7 +19,6 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 from predsession.server import pipe
@@ -28,6 +27,7 @@ from predsession.server.inference import Inference, Outcome, describe_error
 from predsession.server.models.card import ModelLoadError
 from predsession.server.models.loading import load_model
 from predsession.server.prefetch import Prefetch
+from predsession.server.slices import Slice
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 
 _DECODERS = 2
@@ -74,8 +74,14 @@ class _Reader(threading.Thread):
         if header["op"] == "skip":
             self._skipped.add(number)
             return
-        pictures = self._prefetch.start([Path(str(path)) for path in as_list(header["paths"])])
+        pictures = self._prefetch.start([_slice(parts) for parts in as_list(header["pictures"])])
         self.batches.put(_Batch(number, as_object(header["settings"]), pictures, bool(header["singly"])))
+
+
+def _slice(parts: JSON) -> Slice:
+    """Read where a picture lies."""
+    path, offset, size = as_list(parts)
+    return Slice(str(path), int(str(offset)), int(str(size)))
 
 
 class _Answers:

@@ -113,8 +113,8 @@ def test_terminate_finishes_the_batch_and_keeps_the_rest(tmp_path: Path) -> None
 def test_half_an_upload_leaves_nothing(tmp_path: Path) -> None:
     """Files of an upload that never became a job are removed by the next server."""
     stray = tmp_path / "uploads" / "0123"
-    stray.mkdir(parents=True)
-    (stray / "1").write_bytes(b"half")
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(b"half")
     with Server("pixels", "--data", str(tmp_path)):
         assert not stray.exists()
 

@@ -30,7 +30,7 @@ _NUMBERS = itertools.count()
 
 def facts(total: int, **more: Any) -> JobFacts:
     """Return what a submit fixed."""
-    return JobFacts("m", total, 10, {}, 16, (), **more)
+    return JobFacts("m", (10,) * total, {}, 16, (), **more)
 
 
 def made(folder: Path) -> tuple[Jobs, Store, Schedule]:

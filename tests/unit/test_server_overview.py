@@ -38,7 +38,7 @@ def messages(errors: RecentErrors) -> list[object]:
 
 def job(uuid: str, total: int = 10) -> Job:
     """Return a job that has not begun."""
-    facts = JobFacts(model="detect", total=total, size=1, settings={}, batch_size=1, names=())
+    facts = JobFacts(model="detect", sizes=(1,) * total, settings={}, batch_size=1, names=())
     return Job(uuid, facts, 0.0, 0.0)
 
 

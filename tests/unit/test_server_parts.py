@@ -22,6 +22,7 @@ from predsession.server.metrics import Metrics, Sample
 from predsession.server.models.nms import keep_best
 from predsession.server.models.pixels import NUMBERS, box_number, number_box, number_picture, read_number
 from predsession.server.prefetch import PixelBudget, Prefetch
+from predsession.server.slices import Slice
 from predsession.server.store import JobRow, Progress, Store, StoreVersionError
 
 
@@ -99,8 +100,9 @@ def test_prefetch_holds_no_more_than_its_room(tmp_path: Path) -> None:
         size = (40, 40) if number == 5 else (10, 10)
         Image.new("RGB", size, (number, 0, 0)).save(paths[-1], "PNG")
     paths[7].write_bytes(b"")
+    parts = [Slice(str(path), 0, path.stat().st_size) for path in paths]
     prefetch = Prefetch(max_pixels=10_000, room=300, threads=2)
-    chunks = list(prefetch.chunks(prefetch.start(paths)))
+    chunks = list(prefetch.chunks(prefetch.start(parts)))
     found = [picture for chunk in chunks for picture in chunk]
     assert [None if isinstance(each, BadImageError) else int(each[0, 0, 0]) for each in found] == [
         0, 1, 2, 3, 4, 5, 6, None, 8, 9,
@@ -108,8 +110,8 @@ def test_prefetch_holds_no_more_than_its_room(tmp_path: Path) -> None:
     for chunk in chunks:
         pixels = [each.shape[0] * each.shape[1] for each in chunk if not isinstance(each, BadImageError)]
         assert sum(pixels) <= 300 or len(pixels) == 1
-    prefetch.drop(prefetch.start(paths[:3]))
-    assert len(list(prefetch.chunks(prefetch.start(paths[:3])))) == 1, "what was dropped gave its room back"
+    prefetch.drop(prefetch.start(parts[:3]))
+    assert len(list(prefetch.chunks(prefetch.start(parts[:3])))) == 1, "what was dropped gave its room back"
 
 
 def test_store_keeps_results_and_counts_together(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ _NAMES = itertools.count()
 
 def a_job(total: int, *, batch_size: int = 16, want: int = 0) -> Job:
     """Return a job with so many items."""
-    facts = JobFacts("m", total, 0, {"want": want}, batch_size, ())
+    facts = JobFacts("m", (0,) * total, {"want": want}, batch_size, ())
     return Job(f"job{next(_NAMES)}", facts, 0.0, 0.0)
 
 

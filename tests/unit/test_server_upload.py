@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from predsession.server.config import Limits
 from predsession.server.refusal import Refusal
+from predsession.server.slices import slices
 from predsession.server.upload import Form, Intake
 
 NAMES = ["a.png", "", "b c.jpg", '東京 "a".png', "фото.jpg", "new\nline.png", "../up.png", "semi;colon.png"]
@@ -26,6 +27,15 @@ def encoded(files: list[tuple[str, bytes]], fields: dict[str, str]) -> tuple[str
     ).prepare()
     assert isinstance(request.body, bytes)
     return request.headers["Content-Type"], request.body
+
+
+def contents(form: Form) -> list[bytes]:
+    """Return the bytes of each file."""
+    found = []
+    for picture in form.pictures:
+        with picture.open() as file:
+            found.append(file.read())
+    return found
 
 
 def receive(folder: Path, kind: str, pieces: list[bytes], limits: Limits | None = None) -> Form:
@@ -50,24 +60,21 @@ def receive(folder: Path, kind: str, pieces: list[bytes], limits: Limits | None 
 def test_pieces_do_not_matter(
     tmp_path_factory: pytest.TempPathFactory, files: list[tuple[str, bytes]], text: str, cuts: list[int]
 ) -> None:
-    """However the body is cut, names, bytes and text parts arrive as they were sent, each file under its
-    number.
-    """
+    """However the body is cut, names, bytes and text parts arrive as they were sent."""
     kind, body = encoded(files, {"state": text})
     places = sorted({0, len(body), *(cut for cut in cuts if cut < len(body))})
     pieces = [body[one:other] for one, other in itertools.pairwise(places)]
     form = receive(tmp_path_factory.mktemp("form") / "job", kind, pieces)
-    assert [path.read_bytes() for path in form.paths] == [data for _, data in files]
-    assert form.size == sum(len(data) for _, data in files)
+    assert contents(form) == [data for _, data in files]
+    assert form.sizes == [len(data) for _, data in files]
     assert form.fields == {"state": text}
-    assert [path.name for path in form.paths] == [str(number + 1) for number in range(len(files))]
 
 
 def test_byte_by_byte(tmp_path: Path) -> None:
     """A body that comes byte by byte is read like any other; names keep their characters."""
     kind, body = encoded([(name, name.encode()) for name in NAMES if name], {"state": "{}"})
     form = receive(tmp_path / "job", kind, [bytes([byte]) for byte in body])
-    assert [path.read_bytes().decode() for path in form.paths] == [name for name in NAMES if name]
+    assert [data.decode() for data in contents(form)] == [name for name in NAMES if name]
     assert form.names[:1] == ["a.png"]
     assert "фото.jpg" in form.names
 
@@ -80,8 +87,8 @@ def test_other_parts_are_left_out(tmp_path: Path) -> None:
         b'--x\r\nContent-Disposition: form-data; name="state"\r\n\r\n{}\r\n--x--\r\n'
     )
     form = receive(tmp_path / "job", "multipart/form-data; boundary=x", [body])
-    assert (form.names, form.size, form.fields) == (["b"], 2, {"state": "{}"})
-    assert [path.name for path in (tmp_path / "job").iterdir()] == ["1"]
+    assert (form.names, form.sizes, form.fields) == (["b"], [2], {"state": "{}"})
+    assert (tmp_path / "job").read_bytes() == b"BB"
 
 
 def test_room_is_asked_for_before_it_is_taken(tmp_path: Path) -> None:
@@ -104,4 +111,21 @@ def test_room_is_asked_for_before_it_is_taken(tmp_path: Path) -> None:
     with pytest.raises(Refusal):
         asyncio.run(run())
     assert told == sorted(told)
-    assert (tmp_path / "job" / "1").stat().st_size <= 1_000_000
+    assert (tmp_path / "job").stat().st_size <= 1_000_000
+
+
+@pytest.mark.parametrize("size", [0, 10, 5_000_000])
+def test_slices_read_like_files(tmp_path: Path, size: int) -> None:
+    """A part of a file reads like a file of its own, small or large, wherever one seeks."""
+    data = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    (tmp_path / "pack").write_bytes(b"before" + data + b"after")
+    (_, middle, _) = slices(tmp_path / "pack", [6, size, 5])
+    with middle.open() as file:
+        assert file.read() == data
+        assert file.read(1) == b""
+        assert file.seek(-min(3, size), 2) == size - min(3, size)
+        assert file.read() == data[size - min(3, size) :]
+        file.seek(size // 2)
+        assert (file.tell(), file.read(7)) == (size // 2, data[size // 2 : size // 2 + 7])
+        with pytest.raises(ValueError, match=r"."):
+            file.seek(-1)
