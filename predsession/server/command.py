@@ -14,14 +14,13 @@ from dataclasses import fields
 from pathlib import Path
 
 from predsession.errors import MissingExtraError
-from predsession.server.config import Door, Limits, ModelSpec, ServerConfig
+from predsession.server.config import TOKEN_VARIABLE, Door, Limits, ModelSpec, ServerConfig
 from predsession.server.folders import CommandError, server_folder
 
 USAGE, SERVER = 2, 3
 _NEEDED = ("starlette", "uvicorn", "python_multipart", "onnxruntime")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_TOKEN_VARIABLE = "PREDSESSION_SERVER_TOKEN"  # noqa: S105 - the variable's name, not a token
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--workers", type=_positive, default=1, metavar="N", help="processes for each model (default: 1)")
     add("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     add("--port", type=int, default=8000, help="port; 0 takes any that is free (default: 8000)")
-    add("--token", help=f"what callers must show; better in the environment, as {_TOKEN_VARIABLE}")
+    add("--token", help=f"what callers must show; better in the environment, as {TOKEN_VARIABLE}")
     add("--insecure", action="store_true", help="listen beyond this machine without a token")
     add("--certfile", type=Path, help="certificate, for TLS")
     add("--keyfile", type=Path, help="its key")
@@ -184,10 +183,10 @@ def _spec(word: str) -> ModelSpec:
 
 def _door(args: argparse.Namespace) -> Door:
     """Return where to listen, if that is safe."""
-    token = args.token or os.environ.get(_TOKEN_VARIABLE) or None
+    token = args.token or os.environ.get(TOKEN_VARIABLE) or None
     if not _is_loopback(args.host) and token is None and not args.insecure:
         advice = (
-            f"set a token in {_TOKEN_VARIABLE}, or say --insecure if everybody who can reach it may use it"
+            f"set a token in {TOKEN_VARIABLE}, or say --insecure if everybody who can reach it may use it"
         )
         raise CommandError(f"--host {args.host} is open to other machines: {advice}", USAGE)
     if (args.certfile is None) != (args.keyfile is None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+TOKEN_VARIABLE = "PREDSESSION_SERVER_TOKEN"  # noqa: S105 - the variable's name, not a token
 KIBI, MEBI, GIBI = 1 << 10, 1 << 20, 1 << 30
 
 

@@ -7,6 +7,8 @@ does; of several frames the first counts; a picture that is too large is refused
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
@@ -119,10 +121,10 @@ def check(source: Slice, *, max_pixels: int) -> None:
 def _upright(image: Image.Image) -> Image.Image:
     """Apply the EXIF orientation; damaged EXIF data counts as none."""
     image.load()
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # noqa: BLE001 - the data of a thousand cameras; the pixels are good
-        return image
+    # In place, because otherwise even an upright picture is copied.
+    with contextlib.suppress(Exception):  # the data of a thousand cameras; the pixels are good
+        ImageOps.exif_transpose(image, in_place=True)
+    return image
 
 
 def _eight_bits(image: Image.Image) -> Pixels:
@@ -133,7 +135,8 @@ def _eight_bits(image: Image.Image) -> Pixels:
         return _from_floats(np.asarray(image, dtype=np.float32))
     if image.mode == "P" and "transparency" in image.info:
         image = image.convert("RGBA")
-    return np.asarray(image.convert("RGB"))
+    # A copy that a model may write to.
+    return np.array(image if image.mode == "RGB" else image.convert("RGB"))
 
 
 def _from_floats(values: npt.NDArray[np.float32]) -> Pixels:

@@ -59,7 +59,7 @@ class JobRoutes:
         await self._wait(job, ack, wait)
         flags = answers.job_object(job, [])
         if ack is not None:
-            pairs = await self._jobs.read(job, ack=ack, limit=_MOST if limit is None else limit)
+            pairs = await self._jobs.read(job, ack=ack, limit=_MOST if limit is None else min(limit, _MOST))
             items = [answers.numbered(number, item) for number, item in pairs]
         elif wait and await request.is_disconnected():
             items = []  # nobody is there to read it, and what is popped is gone

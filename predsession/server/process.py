@@ -10,6 +10,7 @@ from pathlib import Path
 
 import predsession
 from predsession.server import pipe
+from predsession.server.config import TOKEN_VARIABLE
 from predsession.wire.jsontypes import JSON, JSONObject
 
 _MODULE = "predsession.server.worker"
@@ -98,4 +99,6 @@ def _environment() -> dict[str, str]:
     """Return our environment, with the package found where ours is even if it is not installed."""
     home = str(Path(predsession.__file__).parent.parent)
     paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment.pop(TOKEN_VARIABLE, None)  # a model has no use for it
+    return environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 
 from predsession.server.models.card import ModelCard
@@ -100,5 +101,5 @@ def _kind_problem(name: str, value: JSON, default: JSON) -> str:
 
 
 def _is_number(value: JSON) -> bool:
-    """Whether a value is a number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether a value is a number; Python reads NaN and Infinity from JSON, which has neither."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf

@@ -12,6 +12,8 @@ from predsession.server.refusal import Refusal, explained
 from predsession.server.settings import complete_settings
 from predsession.wire.jsontypes import JSON, JSONObject
 
+LONGEST_WORD = 200
+"""Characters of a session's id or a submit's key."""
 _KEYS = frozenset({"item_errors", "session", "first_index"})
 
 
@@ -120,6 +122,8 @@ def _kept(state: JSONObject, name: str, kind: type[Kept], words: str) -> Kept | 
     value = state.get(name)
     if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         raise Refusal(400, explained(f"{name} is {value!r}; it must be {words}"))
+    if isinstance(value, str) and len(value) > LONGEST_WORD:
+        raise Refusal(400, explained(f"{name} is longer than {LONGEST_WORD} characters"))
     return value
 
 

@@ -16,7 +16,7 @@ from predsession.server.job import Job, JobFacts
 from predsession.server.refusal import Fault, Refusal, detail, explained
 from predsession.server.runner import Runner
 from predsession.server.service import Service
-from predsession.server.submit import Submit, read_state, read_submit
+from predsession.server.submit import LONGEST_WORD, Submit, read_state, read_submit
 from predsession.server.upload import Form, Intake
 from predsession.wire.jsontypes import JSON
 
@@ -76,6 +76,9 @@ class SubmitRoutes:
     async def _submit(self, request: Request, *, single: bool = False) -> Job:
         """Take in an upload, check it, and start a job on it."""
         key = None if self._service.stock or single else request.headers.get("idempotency-key")
+        if key is not None and len(key) > LONGEST_WORD:
+            await Intake(request.stream(), self._limits).drain()
+            raise Refusal(400, explained(f"Idempotency-Key is longer than {LONGEST_WORD} characters"))
         if key is not None and (known := self._jobs.by_key(key)) is not None:
             await Intake(request.stream(), self._limits).drain()
             return known

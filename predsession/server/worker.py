@@ -65,8 +65,10 @@ class _Reader(threading.Thread):
             os._exit(0)
 
     def skips(self, batch: _Batch) -> bool:
-        """Whether the server no longer wants this batch."""
-        return batch.id in self._skipped
+        """Whether the server no longer wants this batch; asked once."""
+        wanted = batch.id not in self._skipped
+        self._skipped.discard(batch.id)
+        return not wanted
 
     def _take(self, header: JSONObject) -> None:
         """Start decoding a batch, or note that one is not wanted."""

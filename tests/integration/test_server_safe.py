@@ -6,6 +6,7 @@ import http.client
 import shutil
 import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,56 @@ def test_limits() -> None:
         assert "3 unfinished jobs" in refused(caller.upload([png(1)]), 429, retry_after="2")
         caller.clear(jobs.pop())
         until(lambda: len(caller.ask("list_inference_requests")["requests"]) == 2, "one fewer")
+
+
+def test_calls_at_the_same_time() -> None:
+    """Calls beyond the limit are told to come back; health is still answered."""
+    with (
+        Server("pixels", "--limit-connections", "2", "--limit-grace", "0.2") as server,
+        Caller(server.url) as caller,
+    ):
+        uuid = caller.submit([png(1)], settings={"hang_at": 1})
+        state = {"state": {"inference_request_uuid": uuid, "ack": 0, "wait": 20}}
+
+        def hold() -> int:
+            with Caller(server.url) as one:
+                return one.post("pop_inference_results", json=state).status_code
+
+        with ThreadPoolExecutor(2) as pool:
+            held = [pool.submit(hold) for _ in range(2)]
+            ask = {"json": {"state": {}}}
+            until(lambda: caller.post("get_session_info", **ask).status_code == 429, "both to be held")
+            refused(caller.post("get_session_info", **ask), 429, retry_after="1")
+            assert requests.get(f"{server.url}/healthz", timeout=10).status_code == 200
+            server.process.terminate()
+            assert [each.result() for each in held] == [200, 200]
+
+
+def test_words_of_the_extension_are_short(tmp_path: Path) -> None:
+    """A session or a key of more than 200 characters is refused, and so is one that is no text."""
+    with Server("pixels", "--data", str(tmp_path)) as server, Caller(server.url) as caller:
+        assert "session" in refused(caller.upload([png(1)], session="x" * 201), 400)
+        assert "session" in refused(caller.upload([png(1)], session=7), 400)
+        assert "first_index" in refused(caller.upload([png(1)], first_index="7"), 400)
+        assert "Idempotency-Key" in refused(
+            caller.upload([png(1)], headers={"Idempotency-Key": "x" * 201}), 400
+        )
+        assert list((tmp_path / "uploads").iterdir()) == []
+
+
+def test_token_is_not_handed_to_the_model(tmp_path: Path) -> None:
+    """A model's process does not have the token in its environment."""
+    (tmp_path / "nosy.py").write_text(
+        "import os\n"
+        "from predsession.server.models.pixels import PixelNumbers\n"
+        "class Nosy(PixelNumbers):\n"
+        "    classes = tuple(os.environ) + PixelNumbers.classes\n"
+    )
+    env = {"PREDSESSION_SERVER_TOKEN": "secret"}
+    with Server(f"{tmp_path}/nosy.py:Nosy", env=env) as server, Caller(server.url, token="secret") as caller:
+        names = {each["title"] for each in caller.ask("get_model_meta")["classes"]}
+        assert "PATH" in names
+        assert "PREDSESSION_SERVER_TOKEN" not in names
 
 
 def test_queue_limit() -> None:

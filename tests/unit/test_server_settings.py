@@ -37,6 +37,7 @@ def test_conf_has_four_names(name: str, own: str | None) -> None:
         ({"flip": 1}, "'flip' is 1; it must be true or false"),
         ({"conf": "high"}, "'conf' is 'high'; it must be a number"),
         ({"conf": True}, "it must be a number"),
+        ({"conf": float("nan")}, "it must be a number"),
         ({"sizes": 3}, "it must be a list"),
         ({"classes": "cat"}, "a list of names"),
         ({"classes": ["cat", "cow"]}, "no class 'cow'"),
