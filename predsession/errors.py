@@ -308,3 +308,7 @@ class MissingExtraError(PredSessionError, ImportError):
 
 class SessionClosedError(RuntimeError):
     """The session, or the stream, was closed and is asked for more: the caller's mistake."""
+
+
+class ClipShorterWarning(UserWarning):
+    """A clip gave fewer frames than its packets promise; the message has both numbers."""

@@ -66,6 +66,10 @@ class EmbeddedServer:
         """The server's process id."""
         return self._process.pid
 
+    def lost(self) -> str | None:
+        """Return what it said last if the server has ended by itself, None while it runs."""
+        return None if self._process.poll() is None else self._last_words()
+
     def stop(self) -> None:
         """End the server and wait for it. Idempotent; a forked child leaves its parent's server alone."""
         if os.getpid() != self._owner:

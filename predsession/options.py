@@ -1,29 +1,18 @@
-"""The keywords of a session: which are the session's own, which go to the model, which are mistakes."""
+"""The keywords of a session: which are its own, which go to the model, which are slips of the finger."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Iterable, Mapping
+
+import numpy as np
 
 from predsession.errors import SourceError
-from predsession.http.retry import RetryPolicy
+from predsession.inputs.frames import NAMES
 from predsession.wire.jsontypes import JSON
 
-OnError = Literal["raise", "skip", "yield"]
-
-
-class Api(Protocol):
-    """What is read of an ``api`` object; a Supervisely ``Api`` fits."""
-
-    @property
-    def token(self) -> str | None:
-        """The token to send."""
-
-    @property
-    def retry_count(self) -> int | None:
-        """How many tries a call gets."""
-
+FRAME_NAMES = NAMES
+"""What chooses frames of a clip."""
 
 ID_SOURCES = (
     "image_id", "image_ids", "video_id", "video_ids", "dataset_id", "dataset_ids",
@@ -31,14 +20,22 @@ ID_SOURCES = (
 )  # fmt: skip
 """Sources that only a server with a library, or a platform, can resolve."""
 
-NOT_YET = frozenset(
-    {
-        *ID_SOURCES, "start_frame", "start_frame_index", "num_frames", "frames_count", "end_frame",
-        "duration", "stride", "step", "direction", "upload_mode", "iou_merge_threshold", "output_project_id",
-        "cache_project_on_model", "cache_datasets_on_model", "model_prediction_suffix", "resume", "encoding",
-    }
+ID_OPTIONS = (
+    "upload_mode", "iou_merge_threshold", "output_project_id", "cache_project_on_model",
+    "cache_datasets_on_model", "model_prediction_suffix",
 )  # fmt: skip
-"""The ancestor's names, and ours, whose work is still to come: never the model's settings."""
+"""What a job by ids does beside predicting."""
+
+NOT_YET = frozenset({"resume", "encoding"})
+"""Ours, whose work is still to come: never the model's settings."""
+
+
+def take_keywords(
+    loose: dict[str, object], names: Iterable[str], given: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """Take keywords out of the loose ones, and those that have a place of their own in the signature."""
+    given = given or {}
+    return {name: loose.pop(name, None) if name not in given else given[name] for name in names}
 
 
 def merge_settings(
@@ -72,13 +69,23 @@ def merge_settings(
         merged.update(settings or {})
     merged.update({name: value for name, value in named.items() if value is not None})
     merged.update(loose)
-    for name, value in merged.items():
-        try:
-            json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"setting {name!r} cannot be sent as JSON: {error}") from None
-    result: dict[str, JSON] = json.loads(json.dumps(merged))
+    return {name: _as_json(name, value) for name, value in merged.items()}
+
+
+def _as_json(name: str, value: object) -> JSON:
+    """Return a setting as JSON; numpy's numbers and arrays are taken for what they hold."""
+    try:
+        result: JSON = json.loads(json.dumps(value, allow_nan=False, default=_plain))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"setting {name!r} cannot be sent as JSON: {error}") from None
     return result
+
+
+def _plain(value: object) -> object:
+    """Return what a numpy value holds."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def check_keywords(loose: Mapping[str, object], own: Iterable[str]) -> None:
@@ -98,14 +105,14 @@ def check_keywords(loose: Mapping[str, object], own: Iterable[str]) -> None:
     TypeError
         For one that is a letter off one of ours, or whose value is no plain str, int, float or bool.
     """
-    known = sorted({*own, *NOT_YET})
+    known = sorted({*own, *NOT_YET, *FRAME_NAMES, *ID_SOURCES, *ID_OPTIONS})
     for name, value in loose.items():
         if name in NOT_YET:
-            raise SourceError(f"{name}= is not supported yet: this version runs images")
+            raise SourceError(f"{name}= is not supported yet")
         meant = next((other for other in known if _is_near(name, other)), None)
         if meant is not None:
             raise TypeError(f"unknown keyword {name!r}; did you mean {meant!r}?")
-        if not isinstance(value, str | int | float):
+        if not isinstance(value, str | int | float | np.bool_ | np.number):
             raise TypeError(
                 f"unknown keyword {name!r} of type {type(value).__name__}; to send it to the model as a "
                 f"setting, pass settings={{{name!r}: ...}}"
@@ -113,7 +120,7 @@ def check_keywords(loose: Mapping[str, object], own: Iterable[str]) -> None:
 
 
 def check_one_source(given: Mapping[str, object]) -> None:
-    """Make sure that exactly one source was passed, and one that works here.
+    """Make sure that exactly one source was passed.
 
     Parameters
     ----------
@@ -123,35 +130,18 @@ def check_one_source(given: Mapping[str, object]) -> None:
     Raises
     ------
     SourceError
-        If none or several were given, or an id.
+        If none or several were given.
     """
     passed = [name for name, value in given.items() if value is not None]
     if not passed:
         raise SourceError(f"nothing to run: pass input=, or one of {', '.join(ID_SOURCES[::2])}")
     if len(passed) > 1:
         raise SourceError(f"pass one source, not {' and '.join(passed)}")
-    if passed[0] != "input":
-        raise SourceError(f"{passed[0]}= is not supported yet: pass input= with images")
-
-
-def listed(classes: Sequence[str] | None) -> list[JSON] | None:
-    """Return the classes as a list; a single name is taken for one class, not for its letters."""
-    if classes is None:
-        return None
-    return [classes] if isinstance(classes, str) else list(classes)
-
-
-def retry_policy(api: Api | None) -> RetryPolicy:
-    """Return the policy, bounded as the ancestor's is where an api is given."""
-    tries = getattr(api, "retry_count", None)
-    if not isinstance(tries, int):
-        return RetryPolicy()
-    return RetryPolicy(tries=max(1, tries), bounded_connect=True)
 
 
 def _is_near(name: str, other: str) -> bool:
-    """Whether two names, of five letters or more, are one letter apart, or two neighbours swapped."""
-    if min(len(name), len(other)) < 5 or abs(len(name) - len(other)) > 1 or name == other:
+    """Whether a name of five letters or more is one letter off another, or has two neighbours swapped."""
+    if len(name) < 5 or abs(len(name) - len(other)) > 1 or name == other:
         return False
     start = next((i for i, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), None)
     if start is None:

@@ -11,51 +11,57 @@ import inspect
 import os
 import queue
 import uuid as uuids
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from predsession.errors import ItemError, JobTimeoutError, SessionClosedError, SourceError
-from predsession.http.auth import find_token, show_url
+from predsession.checks import (
+    URL_VARIABLE,
+    Api,
+    OnError,
+    check_connection,
+    check_count,
+    check_on_error,
+    check_seconds,
+    check_token,
+    limits,
+    listed,
+    project_of,
+    retry_policy,
+    tracking_of,
+)
+from predsession.courses import plan
+from predsession.errors import ItemError, JobTimeoutError, SessionClosedError
+from predsession.http.auth import find_token
 from predsession.http.transport import ConnectionOptions, HttpTransport
-from predsession.inputs.images import ImageLimits
-from predsession.inputs.sources import open_source
 from predsession.jobs.batch import Outcome
-from predsession.jobs.counters import Report
-from predsession.jobs.images import ImageCourse
 from predsession.jobs.pipeline import Pipeline
 from predsession.jobs.shared import PipelineOptions, Shared
 from predsession.launch import EmbeddedServer
 from predsession.options import (
+    FRAME_NAMES,
+    ID_OPTIONS,
     ID_SOURCES,
-    Api,
-    OnError,
     check_keywords,
     check_one_source,
-    listed,
     merge_settings,
-    retry_policy,
+    take_keywords,
 )
 from predsession.progress import (
     Bar,
     NoProgress,
     Progress,
-    SessionProgress,
-    SessionStatus,
     TqdmProgress,
 )
 from predsession.steps import AsyncSteps
-from predsession.wire.calls import SubmitOptions
+from predsession.views import SessionViews
 from predsession.wire.jsontypes import JSON, JSONObject
-from predsession.wire.meta import ModelMeta
-from predsession.wire.stages import Stage
-
-URL_VARIABLE = "PREDSESSION_URL"
-"""The environment variable that names the server where no url is passed."""
+from predsession.wire.submits import SubmitOptions
 
 
-class PredictionSession:
+class PredictionSession(SessionViews):
     """Runs a source through a deployed model; iterate it for the predictions. Starts at once.
 
     Use it as a context manager, or iterate it to its end, or call `close`: each ends what is left on the
@@ -66,15 +72,19 @@ class PredictionSession:
     url : str, optional
         The server's base URL; by default the environment's ``PREDSESSION_URL``; without that, an embedded
         server is started for this session (extra ``server``).
-    input : array, PIL image, bytes, str, PathLike, or list of them
+    input : array, PIL image, bytes, str, PathLike, list of them, or iterator
         What to run: a (H, W) or (H, W, 1|3|4) uint8 RGB array, a PIL image, an encoded image, a path, an
-        http(s) URL of an image, a folder, a Supervisely project folder, or a list that mixes any of them.
-    image_id, video_id, dataset_id, project_id : int, optional
-        The ancestor's other sources; not supported yet.
+        http(s) URL of an image, a folder, a Supervisely project folder, or a list that mixes any of them; a
+        video file or a list of those; an iterator of images, taken lazily, whose length is not known.
+    image_id, video_id, dataset_id, project_id : int or sequence of int, optional
+        What the server itself knows: images, one video, datasets of one project, or one project; also under
+        the names ``image_ids`` and so on.
     api : Api, optional
         An object with ``token`` and ``retry_count``.
-    tracking, tracking_config
-        For videos; not supported yet.
+    tracking : bool, optional
+        Whether the objects of a video are tracked: see `Prediction.track_ids` and `tracks`.
+    tracking_config : mapping, optional
+        ``tracker``, one of the server's, and the tracker's own settings; implies `tracking`.
     recursive : bool
         Whether the subfolders of a folder are looked into.
     conf : float, optional
@@ -110,7 +120,9 @@ class PredictionSession:
     max_pixels : int, optional
         Larger images are item errors.
     **model_settings : str, int, float or bool
-        More of the model's settings.
+        For videos ``start_frame``, ``num_frames``, ``end_frame`` (exclusive), ``duration`` (seconds),
+        ``stride`` and ``direction``; for ids ``upload_mode``, ``iou_merge_threshold``, ``output_project_id``,
+        ``cache_project_on_model`` and ``model_prediction_suffix``. All others are the model's settings.
 
     Raises
     ------
@@ -161,51 +173,53 @@ class PredictionSession:
         max_pixels: int | None = None,
         **model_settings: object,
     ) -> None:
-        plural = {name: model_settings.pop(name, None) for name in ID_SOURCES}
-        singular = {
-            "image_id": image_id,
-            "video_id": video_id,
-            "dataset_id": dataset_id,
-            "project_id": project_id,
-        }
-        check_one_source({"input": input, **plural, **{k: v for k, v in singular.items() if v is not None}})
-        check_keywords(model_settings, inspect.signature(PredictionSession.__init__).parameters)
-        if tracking or tracking_config:
-            raise SourceError("tracking needs a video, and videos are not supported yet")
-        if on_error not in ("raise", "skip", "yield"):
-            raise ValueError(f"on_error must be 'raise', 'skip' or 'yield', not {on_error!r}")
+        loose = dict(model_settings)
+        sources = take_keywords(loose, ("input", *ID_SOURCES), locals())
+        frames = take_keywords(loose, FRAME_NAMES)
+        id_options = take_keywords(loose, ID_OPTIONS)
+        check_one_source(sources)
+        check_keywords(loose, inspect.signature(PredictionSession.__init__).parameters)
         merged = merge_settings(
-            (settings, inference_settings), {"conf": conf, "classes": listed(classes)}, model_settings
+            (settings, inference_settings), {"conf": conf, "classes": listed(classes)}, loose
         )
+        connection = check_connection(ConnectionOptions(connect_timeout, timeout, verify, cert, proxies))
+        options = PipelineOptions(
+            SubmitOptions(uuids.uuid4().hex, merged, check_count("batch_size", batch_size)),
+            connection,
+            retry_policy(api),
+            limits(max_pixels),
+            check_seconds("idle_timeout", idle_timeout),
+        )
+        token = check_token(find_token(token, getattr(api, "token", None), explicit_url=url))
         self._input = input
         self._settings = merged
-        self._on_error = on_error
+        self._on_error = check_on_error(on_error)
         self._errors: list[ItemError] = []
         self._taken = 0
         self._ended = self._closed = False
+        self._first_error: BaseException | None = None
         self._steps = AsyncSteps()
-        self._source = open_source(input, recursive=recursive)
-        self._progress: Progress = (
-            TqdmProgress(tqdm, desc=self._source.description) if show_progress else NoProgress()
+        self._plan = plan(
+            sources,
+            frames=frames,
+            id_options=id_options,
+            recursive=recursive,
+            tracking=tracking_of(tracking, tracking_config),
+            project_of=lambda dataset: project_of(dataset, api, url=url, token=token, options=connection),
         )
-        connection = ConnectionOptions(connect_timeout, timeout, verify, cert, proxies)
-        options = PipelineOptions(
-            SubmitOptions(uuids.uuid4().hex, merged, batch_size),
-            connection,
-            retry_policy(api),
-            ImageLimits() if max_pixels is None else ImageLimits(max_pixels),
-            idle_timeout,
+        self._progress: Progress = (
+            TqdmProgress(tqdm, desc=self._plan.description) if show_progress else NoProgress()
         )
         self._server = None if url or os.environ.get(URL_VARIABLE) else EmbeddedServer()
-        self._open(url, find_token(token, getattr(api, "token", None), explicit_url=url), options)
+        self._open(url, token, options)
 
     def _open(self, url: str | None, token: str | None, options: PipelineOptions) -> None:
         """Start the pipeline, and see to it that it ends when the session is forgotten."""
         self._url = self._server.url if self._server else url or os.environ[URL_VARIABLE]
         try:
             transport = HttpTransport(self._url, token=token, options=options.connection)
-            shared = Shared(transport, options)
-            self._pipeline = Pipeline(shared, ImageCourse(shared, self._source))
+            shared = Shared(transport, options, lost=self._server.lost if self._server else None)
+            self._pipeline = Pipeline(shared, self._plan.make(shared, self._url))
         except BaseException:
             if self._server is not None:
                 self._server.stop()
@@ -243,7 +257,11 @@ class PredictionSession:
         SessionClosedError
             If the session was closed before its end.
         """
-        outcome = self._take(timeout if block else 0.0)
+        wait = None if timeout is None else check_seconds("timeout", timeout, least=0.0)
+        try:
+            outcome = self._take(wait if block else 0.0)
+        except queue.Empty:
+            raise JobTimeoutError(f"no prediction arrived within {wait or 0:g} s; the job goes on") from None
         if outcome is None:
             raise StopIteration
         return outcome
@@ -258,7 +276,7 @@ class PredictionSession:
             if self._on_error == "yield":
                 return outcome
             if self._on_error == "raise":
-                self.close()
+                self._fail(outcome)
                 raise outcome
 
     def _take_any(self, timeout: float | None) -> Outcome | None:
@@ -266,33 +284,42 @@ class PredictionSession:
         if self._ended:
             return None
         if self._closed:
-            raise SessionClosedError("the session is closed; open a new one to run the rest")
+            raise self._closed_error()
         try:
             outcome = self._pipeline.shared.outlet.get(timeout, self._show)
         except queue.Empty:
-            raise JobTimeoutError(f"no prediction arrived within {timeout:g} s; the job goes on") from None
-        except BaseException:
-            self.close()
             raise
+        except BaseException as error:
+            self._fail(error)
+            raise
+        if outcome is None and self._closed:
+            raise self._closed_error()  # closed from another thread, while this one was waiting
         if outcome is None:
             self._ended = True
             self.close()
         else:
             self._taken += 1
-            self._pipeline.shared.counters.add(
-                "item_errors" if isinstance(outcome, ItemError) else "predictions"
-            )
-            self._show()
+            kind = "item_errors" if isinstance(outcome, ItemError) else "predictions"
+            self._pipeline.shared.counters.add(kind)
+        self._show()
         return outcome
+
+    def _fail(self, error: BaseException) -> None:
+        """Close because of an error, which later calls will name as their cause."""
+        self._first_error = error
+        self.close()
+
+    def _closed_error(self) -> SessionClosedError:
+        """Make the error for a session that is asked for more."""
+        error = SessionClosedError("the session is closed; open a new one to run the rest")
+        error.__cause__ = self._first_error
+        return error
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Outcome:
         return self.next()
-
-    def __len__(self) -> int:
-        return len(self._source)
 
     def __aiter__(self) -> Self:
         return self
@@ -328,79 +355,11 @@ class PredictionSession:
     ) -> None:
         await asyncio.to_thread(self.close)
 
-    # Looking.
-
-    def is_done(self) -> bool:
-        """Return whether every outcome has arrived, or the session was stopped."""
-        return self._pipeline.shared.outlet.ended
-
-    def progress(self) -> SessionProgress:
-        """Return how far the session is, all its jobs together; asks no server."""
-        counters, state = self._pipeline.shared.counters, self._pipeline.shared.state
-        return SessionProgress(
-            done=self._pipeline.shared.outlet.passed,
-            total=len(self._source),
-            stage=state.stage_text if state else Stage.PREPARING.value,
-            taken=self._taken,
-            bytes_sent=counters.get("bytes_sent"),
-            bytes_total=counters.get("bytes_begun"),
-        )
-
-    def status(self) -> SessionStatus:
-        """Return where the session stands; asks no server."""
-        return SessionStatus(
-            progress=self.progress(),
-            uuid=self._pipeline.shared.uuid or next(iter(self._pipeline.shared.ledger.live), None),
-            jobs=self._pipeline.shared.ledger.live,
-            item_errors=len(self._errors),
-            is_done=self.is_done(),
-            closed=self._closed,
-        )
-
-    def report(self) -> Report:
-        """Return what was counted so far: items, predictions, errors, jobs, retries, bytes, seconds."""
-        return self._pipeline.report()
-
-    @property
-    def errors(self) -> tuple[ItemError, ...]:
-        """The item errors so far."""
-        return tuple(self._errors)
-
-    @property
-    def input(self) -> object:
-        """What the caller handed in."""
-        return self._input
-
-    @property
-    def settings(self) -> JSONObject:
-        """The model's settings, as they are sent."""
-        return dict(self._settings)
-
-    @property
-    def model_meta(self) -> ModelMeta:
-        """The model's classes and tags; waits for the server's answer."""
-        return self._pipeline.shared.facts.meta()
-
-    @property
-    def inference_request_uuid(self) -> str | None:
-        """The current job's uuid; waits for the first. None if nothing had to be sent."""
-        self._pipeline.wait_for_job()
-        return self.status().uuid
-
-    @property
-    def final_result(self) -> JSON:
-        """The final result of the session's only job that has one, or the list of them; else None."""
-        finals = self._pipeline.course.finals
-        return finals[0] if len(finals) == 1 else list(finals) or None
-
-    def __repr__(self) -> str:
-        progress = self.progress()
-        done = f"{progress.done}/{progress.total}"
-        return f"PredictionSession({show_url(self._url)!r}, {self._source.description}, {done} done)"
-
     def _show(self) -> None:
-        """Bring the bar up to date."""
+        """Bring the bar up to date, and warn of what there is to be warned of."""
         self._progress.update(self.progress())
+        while self._pipeline.shared.warnings:
+            warnings.warn(self._pipeline.shared.warnings.popleft(), stacklevel=4)
 
 
 def _let_go(pipeline: Pipeline, server: EmbeddedServer | None) -> None:

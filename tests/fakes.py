@@ -29,7 +29,12 @@ class ScriptedTransport:
         self.parts: dict[str, list[list[bytes]]] = defaultdict(list)
 
     def send(
-        self, call: Call, parts: Sequence[Part] = (), *, on_bytes: Callable[[int], None] | None = None
+        self,
+        call: Call,
+        parts: Sequence[Part] = (),
+        *,
+        on_bytes: Callable[[int], None] | None = None,
+        read_timeout: float | None = None,
     ) -> Reply:
         """Answer from the script."""
         self.calls.append(call)
@@ -46,7 +51,7 @@ class ScriptedTransport:
             raise answer
         return answer if isinstance(answer, Reply) else answer(call)
 
-    def fetch(self, url: str, *, max_bytes: int) -> bytes:
+    def fetch(self, url: str, *, max_bytes: int, cancelled: Callable[[], bool]) -> Reply:
         """Fetch nothing."""
         raise TransportError(f"{url} is not in the script")
 

@@ -7,7 +7,9 @@ well, 1 some items failed, 2 wrong usage or source, 3 the server, 130 interrupte
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -30,10 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    # What the terminal cannot show is escaped; it must not end a run.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     args = _parser().parse_args(arguments)
     try:
         return int(args.run(args))
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is ended; a second one changes only the exit code
         say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-OK, SOME_FAILED, USAGE, SERVER, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+OK, SOME_FAILED, USAGE, SERVER = 0, 1, 2, 3
+HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
 
 
 def say(text: str) -> None:

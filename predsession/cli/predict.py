@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import json
 import signal
 import sys
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, SOME_FAILED, TERMINATED, say
+from predsession.cli.codes import HUNG_UP, OK, SOME_FAILED, TERMINATED, say
 from predsession.errors import ItemError
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ def run(args: argparse.Namespace) -> int:
     from predsession.export.names import OutputNames
     from predsession.session import PredictionSession
 
-    # A batch system ends a job with SIGTERM: leave by the same way out as everybody else.
+    # A batch system ends a job with SIGTERM, a closed terminal with SIGHUP: leave by everybody's way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    signal.signal(signal.SIGHUP, lambda *_: sys.exit(HUNG_UP))
     with ExitStack() as stack:
         session = stack.enter_context(
             PredictionSession(
@@ -104,6 +106,11 @@ def run(args: argparse.Namespace) -> int:
     return SOME_FAILED if session.errors else OK
 
 
+def _speaks_utf8() -> bool:
+    """Whether standard output takes every character."""
+    return codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+
+
 class _Report:
     """Prints outcomes: JSON lines as they come, or a table at the end.
 
@@ -122,7 +129,7 @@ class _Report:
         from predsession.export.jsonl import to_line
 
         if self._as_json:
-            print(to_line(outcome), flush=True)
+            print(to_line(outcome, ascii_only=not _speaks_utf8()), flush=True)
             return
         name = outcome.path or outcome.name
         if isinstance(outcome, ItemError):

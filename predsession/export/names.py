@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
+from predsession.errors import SourceError
 from predsession.prediction import Prediction
 
+LONGEST_NAME = 200
+"""Bytes; file systems take 255, and a number may be added."""
 KEPT_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
 """Kinds that Pillow writes well; other pictures become PNG."""
 
@@ -21,12 +25,19 @@ class OutputNames:
         Where the files go.
     sources : sequence of str
         The folders and files that were handed in; places are kept relative to what they have in common.
+
+    Raises
+    ------
+    SourceError
+        If the folder is the sources' own: the pictures would be overwritten.
     """
 
     def __init__(self, folder: str | Path, sources: Sequence[str]) -> None:
         self._folder = Path(folder)
         self._root = _common_folder(sources)
         self._given: set[str] = set()
+        if self._root is not None and Path(self._root).resolve() == self._folder.resolve():
+            raise SourceError(f"{self._folder} is where the pictures themselves are; choose another folder")
 
     def path_for(self, prediction: Prediction) -> Path:
         """Return the file for a prediction's picture, and make its folder.
@@ -43,15 +54,20 @@ class OutputNames:
         """
         place = self._place(prediction)
         suffix = place.suffix if place.suffix.lower() in KEPT_SUFFIXES else place.suffix + ".png"
-        stem, count = place.with_suffix(""), 1
+        stem, count = str(place.parent / _shortened(place.stem)), 1
         name = f"{stem}{suffix}"
-        while name.casefold() in self._given:
+        while name.casefold() in self._given or self._is_source(name, prediction):
             count += 1
             name = f"{stem}_{count}{suffix}"
         self._given.add(name.casefold())
         target = self._folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         return target
+
+    def _is_source(self, name: str, prediction: Prediction) -> bool:
+        """Whether a file is the very picture that was predicted, perhaps by way of a link."""
+        target = self._folder / name
+        return prediction.path is not None and target.exists() and target.samefile(prediction.path)
 
     def _place(self, prediction: Prediction) -> PurePath:
         """Return the relative place: what lies outside the root gets its bare name."""
@@ -60,6 +76,15 @@ class OutputNames:
             if not relative.startswith(os.pardir):
                 return PurePath(relative)
         return PurePath(Path(prediction.name or f"image_{prediction.index:04d}").name)
+
+
+def _shortened(stem: str) -> str:
+    """Return a stem that leaves room for a number within a file name's length."""
+    data = os.fsencode(stem)
+    if len(data) <= LONGEST_NAME:
+        return stem
+    digest = hashlib.blake2b(data, digest_size=4).hexdigest()
+    return f"{data[: LONGEST_NAME - 9].decode(errors='ignore')}_{digest}"
 
 
 def _common_folder(sources: Sequence[str]) -> str | None:

@@ -72,16 +72,27 @@ def check_endpoint(url: str) -> str:
         If it is no http(s) URL with a host.
     """
     try:
+        url = url.strip()
         parts = urlsplit(url)
         usable = parts.scheme in _DEFAULT_PORTS and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+        usable = usable and not (parts.query or parts.fragment) and url.isprintable()
+    except (ValueError, AttributeError, TypeError):
         usable = False
     if not usable:
-        shown = show_url(url) if "://" in url else repr(url)
         raise ConnectError(
-            f"{shown} is not a server's URL; pass one such as 'http://127.0.0.1:8000'", permanent=True
+            f"{_shown_wrong(url)} is not a server's URL; pass one such as 'http://127.0.0.1:8000'",
+            permanent=True,
         )
     return url.rstrip("/")
+
+
+def _shown_wrong(url: object) -> str:
+    """Show what is no URL: it may be one whose scheme was forgotten, with a secret in it."""
+    if not isinstance(url, str):
+        return repr(url)[:80]
+    if "://" in url:
+        return show_url(url)
+    return repr(show_url(f"http://{url}").removeprefix("http://"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from predsession import errors
 from predsession.clock import Clock, SystemClock
+from predsession.http.auth import show_url
 from predsession.http.retry import Failure, RetryPolicy, failure_of
 from predsession.http.transport import Transport
 from predsession.inputs.uploads import Part
-from predsession.wire.calls import Call
+from predsession.wire.calls import Call, Repeat
 from predsession.wire.httpreply import Reply, check_status, error_of, is_unknown_job
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,10 @@ class Caller:
         Once set, nothing is tried again.
     retries : Counter
         Tries beyond the first, by `Failure` value.
+    known : bool
+        Whether the server has answered anything yet.
+    lost : callable or None
+        Returns the last words of a server that is known to have ended, None while it runs.
     """
 
     transport: Transport
@@ -44,10 +49,15 @@ class Caller:
     cancel: threading.Event = field(default_factory=threading.Event)
     retries: Counter[str] = field(default_factory=Counter)
     known: bool = False
-    """Whether the server has answered anything yet."""
+    lost: Callable[[], str | None] | None = None
 
     def call(
-        self, call: Call, parts: Sequence[Part] = (), *, on_bytes: Callable[[int], None] | None = None
+        self,
+        call: Call,
+        parts: Sequence[Part] = (),
+        *,
+        on_bytes: Callable[[int], None] | None = None,
+        give_up_at: float | None = None,
     ) -> Reply:
         """Send a call until it is answered, refused, or the policy gives up.
 
@@ -59,6 +69,8 @@ class Caller:
             Files to send along.
         on_bytes : callable, optional
             Called with the number of file bytes, as they are sent.
+        give_up_at : float, optional
+            The time on the clock after which no answer is waited for.
 
         Returns
         -------
@@ -72,52 +84,98 @@ class Caller:
         ResponseError
             If the answer is an error that the policy does not try again.
         """
+
+        def send(read_timeout: float | None) -> Reply:
+            return self.transport.send(call, parts, on_bytes=on_bytes, read_timeout=read_timeout)
+
+        return self._repeat(send, call.endpoint, call.repeat, give_up_at)
+
+    def fetch(self, url: str, *, max_bytes: int) -> bytes:
+        """Get what is at another URL, again where that is of use.
+
+        Parameters
+        ----------
+        url : str
+            http or https.
+        max_bytes : int
+            More is refused.
+
+        Returns
+        -------
+        bytes
+            The body.
+
+        Raises
+        ------
+        TransportError
+            If it cannot be reached, or is too large.
+        ResponseError
+            If the answer is an error.
+        """
+
+        def get(_: float | None) -> Reply:
+            return self.transport.fetch(url, max_bytes=max_bytes, cancelled=self.cancel.is_set)
+
+        return self._repeat(get, show_url(url), Repeat.SAFE, None).body
+
+    def _repeat(
+        self, send: Callable[[float | None], Reply], name: str, repeat: Repeat, give_up_at: float | None
+    ) -> Reply:
+        """Try until there is an answer to be taken as it is, or the policy gives up."""
         began = self.clock.now()
         attempt = 0
         while True:
             attempt += 1
-            outcome = self._try(call, parts, on_bytes)
+            left = None if give_up_at is None else max(0.05, give_up_at - self.clock.now())
+            outcome = self._try(send, left)
             if isinstance(outcome, Reply) and failure_of(outcome.status) is None:
                 check_status(outcome)
                 return outcome
             if isinstance(outcome, Reply) and is_unknown_job(outcome):
                 return outcome
-            delay = self._delay(call, outcome, attempt, self.clock.now() - began)
-            if delay is None or self.clock.wait(self.cancel, delay):
+            delay = self._delay(outcome, repeat, attempt, self.clock.now() - began)
+            too_late = give_up_at is not None and self.clock.now() + (delay or 0.0) >= give_up_at
+            if delay is None or too_late or self.clock.wait(self.cancel, self._counted(name, outcome, delay)):
                 error = _as_error(outcome)
                 raise error
 
     def _try(
-        self, call: Call, parts: Sequence[Part], on_bytes: Callable[[int], None] | None
+        self, send: Callable[[float | None], Reply], read_timeout: float | None
     ) -> Reply | errors.TransportError:
         """Send once; a transport's error is a value here."""
         try:
-            reply = self.transport.send(call, parts, on_bytes=on_bytes)
+            reply = send(read_timeout)
+        except errors.ConnectError as error:
+            words = self.lost() if self.lost is not None else None
+            if words is None:
+                return error
+            return errors.ConnectError(f"the server has ended: {words}", url=error.url, permanent=True)
         except errors.TransportError as error:
             return error
         self.known = True
         return reply
 
     def _delay(
-        self, call: Call, outcome: Reply | errors.TransportError, attempt: int, elapsed: float
+        self, outcome: Reply | errors.TransportError, repeat: Repeat, attempt: int, elapsed: float
     ) -> float | None:
-        """Ask the policy, and count the try to come."""
+        """Ask the policy."""
         if isinstance(outcome, errors.ConnectError) and outcome.permanent:
             return None
-        failure = _failure(outcome)
-        asked = error_of(outcome).retry_after if isinstance(outcome, Reply) else None
-        delay = self.policy.delay(
-            failure,
-            call.repeat,
+        return self.policy.delay(
+            _failure(outcome),
+            repeat,
             attempt=attempt,
             elapsed=elapsed,
             draw=random.random(),  # noqa: S311 - spreads retries, guards nothing
             known=self.known,
-            retry_after=asked,
+            retry_after=error_of(outcome).retry_after if isinstance(outcome, Reply) else None,
         )
-        if delay is not None:
-            self.retries[failure.value] += 1
-            log.info("%s failed (%s), trying again in %.2f s", call.endpoint, failure.value, delay)
+
+    def _counted(self, name: str, outcome: Reply | errors.TransportError, delay: float) -> float:
+        """Count the try to come, and return the delay before it."""
+        failure = _failure(outcome)
+        self.retries[failure.value] += 1
+        log.info("%s failed (%s), trying again in %.2f s", name, failure.value, delay)
         return delay
 
 

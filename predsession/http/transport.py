@@ -7,7 +7,6 @@ redirected POST would become a GET. Environment proxies and CA bundles are honou
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import os
@@ -25,10 +24,13 @@ from requests_toolbelt import MultipartEncoder
 
 from predsession import errors
 from predsession.http.auth import Credentials, check_endpoint, show_url
+from predsession.http.discretion import discreet
+from predsession.http.loopback import is_loopback
 from predsession.http.retry import parse_retry_after
 from predsession.inputs.uploads import Part, PartReader
 from predsession.wire.calls import Call
-from predsession.wire.httpreply import Reply
+from predsession.wire.httpreply import Reply, check_status
+from predsession.wire.jsontypes import JSON
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +62,16 @@ class Transport(Protocol):
     """The seam: one try of one call, no retries."""
 
     def send(
-        self, call: Call, parts: Sequence[Part] = (), *, on_bytes: Callable[[int], None] | None = None
+        self,
+        call: Call,
+        parts: Sequence[Part] = (),
+        *,
+        on_bytes: Callable[[int], None] | None = None,
+        read_timeout: float | None = None,
     ) -> Reply:
         """Send the call, with files if there are any; return the answer, whatever its status."""
 
-    def fetch(self, url: str, *, max_bytes: int) -> bytes:
+    def fetch(self, url: str, *, max_bytes: int, cancelled: Callable[[], bool]) -> Reply:
         """Get what is at another URL, without the endpoint's secrets."""
 
     def close(self) -> None:
@@ -98,7 +105,12 @@ class HttpTransport:
         return f"HttpTransport({self._shown!r})"
 
     def send(
-        self, call: Call, parts: Sequence[Part] = (), *, on_bytes: Callable[[int], None] | None = None
+        self,
+        call: Call,
+        parts: Sequence[Part] = (),
+        *,
+        on_bytes: Callable[[int], None] | None = None,
+        read_timeout: float | None = None,
     ) -> Reply:
         """Send the call once.
 
@@ -110,6 +122,8 @@ class HttpTransport:
             Files; with any, the call travels as multipart/form-data.
         on_bytes : callable, optional
             Called with the number of file bytes, as they are sent.
+        read_timeout : float, optional
+            Seconds to wait for the answer, if that is less than the options say.
 
         Returns
         -------
@@ -128,27 +142,52 @@ class HttpTransport:
         shown = f"{self._shown}/{call.endpoint}"
         url = f"{self._endpoint}/{call.endpoint}"
         readers = [PartReader(part, on_bytes) for part in parts]
-        body, content_type = _encode(call, parts, readers)
+        body, content_type = _encode(call, parts, readers, token=self._credentials.token)
         headers = {**call.headers, "Content-Type": content_type, **self._credentials.headers_for(url)}
         began = time.perf_counter()
         try:
             with _translated(shown):
-                answer = self._pool.post(
-                    url, data=body, headers=headers, allow_redirects=False, **self._how(url)
-                )
+                how = self._how(url, read_timeout)
+                answer = self._pool.post(url, data=body, headers=headers, allow_redirects=False, **how)
         finally:
             for reader in readers:
                 reader.close()
         log.debug("%s %s in %.0f ms", shown, answer.status_code, (time.perf_counter() - began) * 1e3)
         return Reply(answer.status_code, _prepared(answer.headers), answer.content, shown)
 
-    def fetch(self, url: str, *, max_bytes: int) -> bytes:
+    def fetch(self, url: str, *, max_bytes: int, cancelled: Callable[[], bool] = lambda: False) -> Reply:
         """Get what is at a URL; redirects are followed, the endpoint's token never travels along.
 
         Parameters
         ----------
         url : str
             http or https.
+        max_bytes : int
+            More is refused.
+        cancelled : callable
+            Asked while the body comes; True breaks off.
+
+        Returns
+        -------
+        Reply
+            The answer, whatever its status.
+
+        Raises
+        ------
+        TransportError
+            If it cannot be reached, is too large, or takes longer than the read timeout as a whole.
+        """
+        if self._foreign is None:
+            self._foreign = self._new_session()
+        return self._get(self._foreign, url, {}, max_bytes=max_bytes, cancelled=cancelled)
+
+    def fetch_own(self, place: str, *, max_bytes: int) -> bytes:
+        """Get what is at a place below the endpoint, with its token; redirects are not followed.
+
+        Parameters
+        ----------
+        place : str
+            Such as ``library/images/3``.
         max_bytes : int
             More is refused.
 
@@ -160,23 +199,43 @@ class HttpTransport:
         Raises
         ------
         TransportError
-            If it cannot be reached, answers with an error status, or is too large.
+            If it cannot be reached, or is too large.
+        ResponseError
+            If the answer is an error.
         """
-        shown = show_url(url)
-        if self._foreign is None:
-            self._foreign = self._new_session()
+        url = f"{self._endpoint}/{place}"
+        headers = self._credentials.headers_for(url)
+        reply = self._get(self._pool, url, headers, max_bytes=max_bytes, cancelled=lambda: False)
+        check_status(reply)
+        return reply.body
+
+    def _get(
+        self,
+        session: requests.Session,
+        url: str,
+        headers: dict[str, str],
+        *,
+        max_bytes: int,
+        cancelled: Callable[[], bool],
+    ) -> Reply:
+        """Get a body, bounded in size and time; a request with our own headers follows no redirect."""
+        shown, ends = show_url(url), time.monotonic() + self._options.read_timeout
+        follow = session is not self._pool
         with (
             _translated(shown),
-            self._foreign.get(url, stream=True, **self._how(url)) as answer,
+            session.get(
+                url, headers=headers, stream=True, allow_redirects=follow, **self._how(url, None)
+            ) as answer,
         ):
-            if answer.status_code != 200:
-                raise errors.TransportError(f"{shown} answered {answer.status_code}", url=shown)
             data = bytearray()
-            for block in answer.iter_content(1 << 16):
+            # Not `iter_content`: it waits for a whole block, and a server that trickles would hold us.
+            while block := answer.raw.read1(1 << 16, decode_content=True):
                 data += block
                 if len(data) > max_bytes:
                     raise errors.TransportError(f"{shown} is larger than {max_bytes} bytes", url=shown)
-            return bytes(data)
+                if cancelled() or time.monotonic() > ends:
+                    raise errors.RequestTimeoutError(f"{shown} took too long", url=shown)
+            return Reply(answer.status_code, _prepared(answer.headers), bytes(data), shown)
 
     def close(self) -> None:
         """Close the connections."""
@@ -194,14 +253,17 @@ class HttpTransport:
         session.mount("https://", adapter)
         return session
 
-    def _how(self, url: str) -> _Keywords:
+    def _how(self, url: str, read_timeout: float | None) -> _Keywords:
         """Return timeouts, certificates and proxies for a request to this URL."""
         options = self._options
         verify = options.verify
         if verify is True:
             verify = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or True
         return {
-            "timeout": (options.connect_timeout, options.read_timeout),
+            "timeout": (
+                min(options.connect_timeout, read_timeout or options.connect_timeout),
+                min(options.read_timeout, read_timeout or options.read_timeout),
+            ),
             "verify": verify,
             "cert": options.cert,
             "proxies": _proxies_for(url, options.proxies),
@@ -218,11 +280,14 @@ class _Keywords(TypedDict):
 
 
 def _encode(
-    call: Call, parts: Sequence[Part], readers: Sequence[PartReader]
+    call: Call, parts: Sequence[Part], readers: Sequence[PartReader], *, token: str | None
 ) -> tuple[bytes | MultipartEncoder, str]:
     """Return the body and its content type: JSON, or multipart with the state before the files."""
     if not parts:
-        return json.dumps({"state": call.state, "context": {}}).encode(), "application/json"
+        body: dict[str, JSON] = {"state": call.state, "context": {}}
+        if call.token_in_body and token is not None:
+            body["api_token"] = token
+        return json.dumps(body).encode(), "application/json"
     fields: list[tuple[str, str | tuple[str, PartReader, str]]] = [("state", json.dumps(call.state))]
     fields += [
         ("files", (part.filename, reader, part.content_type))
@@ -244,38 +309,32 @@ def _prepared(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _proxies_for(url: str, given: Mapping[str, str] | None) -> dict[str, str]:
     """Return the proxies to use: the given ones, else the environment's; none to the loopback."""
-    if _is_loopback(urlsplit(url).hostname or ""):
+    if is_loopback(urlsplit(url).hostname or ""):
         return {}
     if given is not None:
         return dict(given)
     return dict(requests.utils.get_environ_proxies(url))
 
 
-def _is_loopback(host: str) -> bool:
-    """Whether the host is this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
 @contextmanager
 def _translated(shown: str) -> Iterator[None]:
     """Turn what requests raises into our errors; the original's text may hold a URL, so it is not kept."""
     try:
-        yield
+        with discreet():
+            yield
     except requests.RequestException as error:
         raise _translate(error, shown) from None
     except urllib3.exceptions.HTTPError as error:
         # requests lets some of these through while a streamed body is read.
-        raise errors.TransportError(f"{shown}: {_cause(error)}", url=shown) from None
+        timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
+        kind = errors.RequestTimeoutError if timed_out else errors.TransportError
+        raise kind(f"the connection to {shown} broke: {_detail(_cause(error))}", url=shown) from None
 
 
 _UNSENT = (
     urllib3.exceptions.NewConnectionError,
     urllib3.exceptions.NameResolutionError,
     urllib3.exceptions.ConnectTimeoutError,
-    urllib3.exceptions.ProxyError,
 )
 
 
@@ -289,11 +348,14 @@ def _translate(error: requests.RequestException, shown: str) -> errors.Transport
             url=shown,
             permanent=True,
         )
+    if isinstance(error, requests.exceptions.ProxyError) or isinstance(cause, urllib3.exceptions.ProxyError):
+        return errors.ConnectError(
+            f"cannot reach {shown} through the proxy: {_detail(cause)}. Pass proxies={{}} to use none.",
+            url=shown,
+        )
     if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
         return errors.ConnectError(f"{shown} is not a usable URL", url=shown, permanent=True)
-    if isinstance(error, requests.ConnectTimeout | requests.exceptions.ProxyError) or isinstance(
-        cause, _UNSENT
-    ):
+    if isinstance(error, requests.ConnectTimeout) or isinstance(cause, _UNSENT):
         return errors.ConnectError(
             f"cannot reach {shown}: {_detail(cause)}. Is the server running, and the address right?",
             url=shown,

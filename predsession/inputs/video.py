@@ -72,6 +72,10 @@ class Clip:
         times: npt.NDArray[np.float64] = (self.pts - self.pts[0]) * float(self.time_base)
         return times
 
+    def time_of(self, frame: int) -> float:
+        """Return when a frame is shown, in seconds from the clip's first."""
+        return float(self.pts[frame] - self.pts[0]) * float(self.time_base)
+
 
 def can_decode() -> bool:
     """Whether the extra ``video`` is installed."""
@@ -145,6 +149,22 @@ def _probe(container: av.container.InputContainer, name: str) -> Clip:
         time_base=Fraction(stream.time_base),
         keyframes=np.array([number for number, (_, key) in enumerate(shown) if key], np.int64),
     )
+
+
+def count_frames(path: str) -> int:
+    """Decode a whole clip; return how many frames come out, up to the first that is damaged."""
+    import av
+
+    count = 0
+    try:
+        with av.open(path) as container:
+            stream = container.streams.video[0]
+            stream.thread_type = "AUTO"
+            for _ in container.decode(stream):
+                count += 1
+    except av.FFmpegError:
+        pass
+    return count
 
 
 def _words(error: Exception) -> str:

@@ -14,6 +14,10 @@ from predsession.http.caller import Caller
 from predsession.jobs.counters import Counters
 from predsession.wire import calls
 
+CLEANUP_SECONDS = 6.0
+"""For all of a session's jobs together: a server that does not answer must not hold up who leaves."""
+CALL_SECONDS = 3.0
+
 log = logging.getLogger(__name__)
 
 
@@ -31,7 +35,8 @@ class Ledger:
     def __init__(self, caller: Caller, counters: Counters) -> None:
         self._caller = caller
         self._counters = counters
-        self._lock = threading.Lock()
+        # Reentrant: the garbage collector may run a finalizer, and so `close`, on a thread that is in here.
+        self._lock = threading.RLock()
         self._live: dict[str, None] = {}
         self._closed = False
         self.failures: list[errors.PredSessionError] = []
@@ -74,20 +79,25 @@ class Ledger:
             self._closed = True
             uuids = tuple(self._live)
             self._live.clear()
+        ends = self._caller.clock.now() + CLEANUP_SECONDS
         for uuid in uuids:
-            self._end(uuid, running=True)
+            self._end(uuid, running=True, ends=ends)
 
     def _take(self, uuid: str) -> bool:
         """Take a job out of the ledger; True for the first who does."""
         with self._lock:
             return self._live.pop(uuid, False) is None
 
-    def _end(self, uuid: str, *, running: bool) -> None:
+    def _end(self, uuid: str, *, running: bool, ends: float | None = None) -> None:
         """Send stop, where it is running, and clear; failures are kept, not raised."""
+        clock = self._caller.clock
+        ends = clock.now() + CLEANUP_SECONDS if ends is None else ends
         ending = [calls.stop(uuid), calls.clear(uuid)] if running else [calls.clear(uuid)]
         for call in ending:
             try:
-                self._caller.call(call)
+                if clock.now() >= ends:
+                    raise errors.RequestTimeoutError(f"no time was left for {call.endpoint} of job {uuid}")
+                self._caller.call(call, give_up_at=min(ends, clock.now() + CALL_SECONDS))
             except errors.PredSessionError as error:
                 log.warning("%s of job %s failed: %s", call.endpoint, uuid, error)
                 self._counters.add("cleanup_failures")

@@ -65,7 +65,7 @@ class Counters:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant, as the ledger's: a finalizer may count, too
         self._counts: Counter[str] = Counter()
         self._seconds: dict[str, float] = {}
 

@@ -51,6 +51,11 @@ class ImageCourse:
         return len(self._items) if isinstance(self._items, Sized) else None
 
     @property
+    def counted(self) -> bool:
+        """Whether the source knows its length: an iterator does not."""
+        return isinstance(self._items, Sized)
+
+    @property
     def finals(self) -> Sequence[JSON]:
         """The final results of the jobs that had one; a stock server has none for images."""
         return self._receiver.finals

@@ -14,13 +14,14 @@ from predsession import errors
 from predsession.jobs.pace import PollPace
 from predsession.jobs.shared import Shared
 from predsession.wire import calls
+from predsession.wire.calls import Call
 from predsession.wire.httpreply import Reply, is_unknown_job
 from predsession.wire.jsontypes import JSONObject
 from predsession.wire.replies import JobState, parse_job
 from predsession.wire.stages import Stage
 
 LONG_POLL = 5.0
-"""Seconds a server with ``wait`` may hold an answer; well below the read timeout."""
+"""Seconds a server with ``wait`` may hold an answer; never more than half the read timeout."""
 POP_LIMIT = 64
 """Results asked for at once, where the server has ``ack``."""
 LOST_IN_A_ROW = 5
@@ -89,11 +90,12 @@ class JobReader:
 
     def _read_acked(self) -> Iterator[Sequence[JSONObject]]:
         """Read by number: asking again from the last one gives the same answer."""
-        wait = LONG_POLL if "wait" in self._shared.facts.info().features else None
+        half = self._shared.options.connection.read_timeout / 2
+        wait = min(LONG_POLL, half) if "wait" in self._shared.facts.info().features else None
         pace = PollPace()
         while not self._shared.cancel.is_set():
             call = calls.pop_acked(self.uuid, ack=self._received, wait=wait, limit=POP_LIMIT)
-            reply = self._shared.caller.call(call)
+            reply = self._call(call)
             if self._is_gone(reply):
                 return
             state = self._note(parse_job(reply))
@@ -104,6 +106,27 @@ class JobReader:
                 return
             if wait is None:
                 self._rest(pace, bool(state.results))
+
+    def _call(self, call: Call) -> Reply:
+        """Send a call; a server that does not answer is waited for no longer than one that stands still."""
+        ends = self._changed_at + self._shared.options.idle_timeout
+        try:
+            return self._shared.caller.call(call, give_up_at=ends)
+        except (errors.RequestTimeoutError, errors.ServerFaultError) as error:
+            if self._shared.clock.now() < ends - 1.0:
+                raise
+            raise self._stands_still() from error
+
+    def _stands_still(self) -> errors.JobTimeoutError:
+        """Make the error for a job without any change for too long."""
+        stage = self.state.stage_text if self.state else "its beginning"
+        idle = self._shared.clock.now() - self._changed_at
+        return errors.JobTimeoutError(
+            f"job {self.uuid} has stood at {stage!r} for {idle:.0f} s without a result; pass a larger "
+            "idle_timeout if the model may take that long",
+            uuid=self.uuid,
+            stage=stage,
+        )
 
     def _check_numbers(self, state: JobState) -> None:
         """Make sure that the results go on from the last one."""
@@ -140,8 +163,8 @@ class JobReader:
     def _pop_stock(self, lost: int) -> Reply | None:
         """Pop once; None if the answer may have been lost together with results."""
         try:
-            return self._shared.caller.call(calls.pop(self.uuid))
-        except errors.ConnectError:
+            return self._call(calls.pop(self.uuid))
+        except (errors.ConnectError, errors.JobTimeoutError):
             raise
         except errors.ServerFaultError as error:
             if error.status == 500 and self._seems_forgotten():
@@ -183,12 +206,7 @@ class JobReader:
         if seen != self._seen:
             self._seen, self._changed_at = seen, now
         elif now - self._changed_at > self._shared.options.idle_timeout:
-            raise errors.JobTimeoutError(
-                f"job {self.uuid} has stood at {state.stage_text!r} for {now - self._changed_at:.0f} s "
-                f"without a result; pass a larger idle_timeout if the model may take that long",
-                uuid=self.uuid,
-                stage=state.stage_text,
-            )
+            raise self._stands_still()
         self.state = state
         self._shared.watch(state)
         return state

@@ -58,6 +58,11 @@ class Outlet:
         """Whether nothing more will be put."""
         return self._ended
 
+    @property
+    def full(self) -> bool:
+        """Whether nothing can be put before something is taken."""
+        return len(self._waiting) >= ROOM
+
     def discard(self) -> None:
         """End, and drop what waits."""
         self.end()

@@ -20,8 +20,10 @@ from predsession.jobs.shared import Shared
 from predsession.jobs.start import UploadCancelledError
 from predsession.wire.jsontypes import JSON
 
-JOIN_TIMEOUT = 15.0
+JOIN_TIMEOUT = 10.0
 """Seconds that closing waits for a submit under way: its job must be known to be ended."""
+SILENT_JOIN_TIMEOUT = 1.0
+"""The same where the server has not answered even the clean-up."""
 
 
 class Course(Protocol):
@@ -39,6 +41,10 @@ class Course(Protocol):
     @property
     def total(self) -> int | None:
         """How many outcomes will come, as far as that is known."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether the total is known, or will be."""
 
     @property
     def finals(self) -> Sequence[JSON]:
@@ -71,9 +77,17 @@ class Pipeline:
             thread.start()
 
     def wait_for_job(self) -> None:
-        """Wait until a job was started, or it is clear that none will be."""
-        while not (self.shared.counters.get("jobs") or self.shared.outlet.ended):
+        """Wait until a job was started, or it is clear that none will be until something is taken."""
+        outlet = self.shared.outlet
+        while not (self.shared.counters.get("jobs") or outlet.ended or outlet.full):
             self.shared.cancel.wait(0.01)
+
+    def known_total(self) -> int | None:
+        """Return how many outcomes will come, waiting for the server where only it can tell."""
+        outlet = self.shared.outlet
+        while self.course.counted and self.course.total is None and not (outlet.ended or outlet.full):
+            self.shared.cancel.wait(0.01)
+        return self.course.total
 
     def report(self) -> Report:
         """Return the figures so far."""
@@ -87,9 +101,10 @@ class Pipeline:
         self.shared.outlet.end()
         self.course.end_sending(None)
         self.shared.ledger.close()
+        patience = SILENT_JOIN_TIMEOUT if self.shared.ledger.failures else JOIN_TIMEOUT
         for thread in self._threads:
             if thread.ident is not None and thread is not threading.current_thread():
-                thread.join(JOIN_TIMEOUT)
+                thread.join(patience)
 
     def close(self) -> None:
         """Stop, drop what has arrived, and let go of the connections. Idempotent."""

@@ -1,32 +1,35 @@
-"""Items that are URLs: their bytes are fetched here, by the transport, never with the session's token."""
+"""What is fetched: items that are URLs, without the session's token; pictures of a server's library."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from predsession.errors import ItemError, TransportError
-from predsession.http.transport import ConnectionOptions, HttpTransport, Transport
+from predsession.errors import ItemError, ResponseError, TransportError
+from predsession.http.auth import find_token, show_url
+from predsession.http.caller import Caller
+from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.inputs.images import image_loader
-from predsession.inputs.items import Item, UrlContent, with_bytes
+from predsession.inputs.items import BytesContent, Item, UrlContent, item_at, with_bytes
 from predsession.jobs.batch import item_error
 from predsession.prediction import Loader
+from predsession.wire.jsontypes import JSONObject
 
 MOST_BYTES = 256 << 20
 """More than this in one image is refused."""
 
 
-def fetched(item: Item, transport: Transport) -> Item:
+def fetched(item: Item, caller: Caller) -> Item:
     """Return the item with its bytes.
 
     Parameters
     ----------
     item : Item
         Any; one that is no URL is returned as it is.
-    transport : Transport
-        Fetches it.
+    caller : Caller
+        Fetches it, again where that is of use.
 
     Returns
     -------
@@ -41,8 +44,8 @@ def fetched(item: Item, transport: Transport) -> Item:
     if not isinstance(item.content, UrlContent):
         return item
     try:
-        return with_bytes(item, transport.fetch(item.content.url, max_bytes=MOST_BYTES))
-    except TransportError as error:
+        return with_bytes(item, caller.fetch(item.content.url, max_bytes=MOST_BYTES))
+    except (TransportError, ResponseError) as error:
         failure = item_error(item, f"cannot be fetched: {error}")
     raise failure
 
@@ -67,7 +70,7 @@ class UrlLoader:
         url = self.item.url or ""
         transport = HttpTransport(url, options=self.options)
         try:
-            loader = image_loader(fetched(self.item, transport))
+            loader = image_loader(fetched(self.item, Caller(transport)))
         finally:
             transport.close()
         if loader is None:
@@ -78,3 +81,46 @@ class UrlLoader:
 def loader_for(item: Item, options: ConnectionOptions) -> Loader | None:
     """Return what loads the item's picture later."""
     return UrlLoader(item, options) if isinstance(item.content, UrlContent) else image_loader(item)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryLoader:
+    """Fetches a picture of the server's library by id.
+
+    Parameters
+    ----------
+    endpoint : str
+        The server's URL.
+    place : str
+        Below it.
+    options : ConnectionOptions
+        Timeouts, certificates, proxies.
+    """
+
+    endpoint: str = field(repr=False)
+    place: str
+    options: ConnectionOptions
+
+    @classmethod
+    def of(cls, item: JSONObject, endpoint: str, options: ConnectionOptions) -> LibraryLoader | None:
+        """Return the loader for a result item that names an image, or a frame of a video."""
+        image, video, frame = (item.get(key) for key in ("image_id", "video_id", "frame_index"))
+        if isinstance(image, int):
+            return cls(endpoint, f"library/images/{image}", options)
+        if isinstance(video, int) and isinstance(frame, int):
+            return cls(endpoint, f"library/videos/{video}/frames/{frame}", options)
+        return None
+
+    def __call__(self) -> npt.NDArray[np.uint8]:
+        """Return the picture, (H, W, 3) uint8 RGB, upright."""
+        url = f"{self.endpoint.rstrip('/')}/{self.place}"
+        # The token is looked up when it is needed: a loader is pickled with its prediction, a token never is.
+        token = find_token(None, None, explicit_url=self.endpoint)
+        transport = HttpTransport(self.endpoint, token=token, options=self.options)
+        try:
+            data = transport.fetch_own(self.place, max_bytes=MOST_BYTES)
+        finally:
+            transport.close()
+        loader = image_loader(item_at(0, BytesContent(data, url=show_url(url))))
+        assert loader is not None, "bytes can be loaded"
+        return loader()

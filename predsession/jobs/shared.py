@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from predsession import errors
@@ -17,11 +19,11 @@ from predsession.jobs.counters import Counters
 from predsession.jobs.facts import ServerFacts
 from predsession.jobs.outlet import Outlet
 from predsession.wire import calls
-from predsession.wire.calls import SubmitOptions
 from predsession.wire.replies import JobState
+from predsession.wire.submits import SubmitOptions
 
 CLEANUP_POLICY = RetryPolicy(tries=3, base=0.1, cap=1.0, connect_for=3.0, first_connect_for=0.5)
-"""Short: cleaning up must not hold up a caller who leaves."""
+"""Short: cleaning up must not hold up a caller who leaves; `cleanup.CLEANUP_SECONDS` bounds it as a whole."""
 KEEP_ALIVE = 20.0
 """Seconds between signs of life while a slow caller holds the pipeline back."""
 
@@ -63,22 +65,37 @@ class Shared:
         To the server.
     options : PipelineOptions
         How.
+    lost : callable, optional
+        Returns the last words of a server that is known to have ended, None while it runs.
     """
 
-    def __init__(self, transport: Transport, options: PipelineOptions) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        options: PipelineOptions,
+        *,
+        lost: Callable[[], str | None] | None = None,
+    ) -> None:
         self.transport = transport
         self.options = options
         self.clock = options.clock
         self.cancel = threading.Event()
-        self.caller = Caller(transport, options.retry, options.clock, self.cancel)
+        self.caller = Caller(transport, options.retry, options.clock, self.cancel, lost=lost)
         self.counters = Counters(options.clock)
         self.outlet = Outlet(options.clock)
         self.facts = ServerFacts(self.caller)
-        self.ledger = Ledger(Caller(transport, CLEANUP_POLICY, options.clock), self.counters)
+        self.ledger = Ledger(Caller(transport, CLEANUP_POLICY, options.clock, lost=lost), self.counters)
         self.state: JobState | None = None
         """The present job, as its last answer showed it."""
         self.uuid: str | None = None
         """The present job, or the last one."""
+
+        self.warnings: deque[Warning] = deque()
+        """What the caller is to be warned of, on its own thread."""
+
+    def warn(self, warning: Warning) -> None:
+        """Let the caller be warned with the next outcome."""
+        self.warnings.append(warning)
 
     def watch(self, state: JobState) -> None:
         """Keep what the present job's last answer showed."""

@@ -2,7 +2,7 @@
 
 Rule: a submit without an answer may have started a job. With ``idempotency`` the same key finds it; a stock
 server cannot be asked, so the submit is made again under new upload names, and counted. A 500 is the
-server's last word on what was sent.
+server's last word on what was sent, a 503 says that it was not acted on, and has been tried again already.
 """
 
 from __future__ import annotations
@@ -75,9 +75,10 @@ class Starter:
     def _start(self, call: Callable[[str, bool], Call], parts: Callable[[str], Sequence[Part]]) -> str:
         """Submit, again where an answer is lost, until the job has a name."""
         key = uuids.uuid4().hex
-        for left in reversed(range(UNANSWERED_TRIES)):
+        tries = min(UNANSWERED_TRIES, self._shared.caller.policy.tries)
+        for left in reversed(range(tries)):
             try:
-                known = left < UNANSWERED_TRIES - 1 and self._idempotent()
+                known = left < tries - 1 and self._idempotent()
                 return self._submit(call(key, known), parts(self._prefix()))
             except errors.ConnectError:
                 raise
@@ -113,7 +114,7 @@ class Starter:
         """Whether the submit is worth sending again."""
         if self._shared.cancel.is_set() or isinstance(error, errors.ProtocolError):
             return False
-        return not (isinstance(error, errors.ServerFaultError) and error.status == 500)
+        return not isinstance(error, errors.ServerFaultError) or error.status in (502, 504)
 
     def _count_unanswered(self, error: errors.PredSessionError) -> None:
         """Note a job that a stock server may have started."""

@@ -16,7 +16,7 @@ from predsession.jobs.batch import Batch, Ready, Slot
 from predsession.jobs.remote import fetched
 from predsession.jobs.shared import Shared
 from predsession.jobs.start import Starter
-from predsession.wire import calls
+from predsession.wire import submits
 from predsession.wire.calls import Call
 
 
@@ -36,7 +36,7 @@ class Submitter:
     def prepare(self, slot: Slot) -> Ready | None:
         """Make a slot's bytes ready; None, with the slot settled, if they are no image."""
         try:
-            item = fetched(slot.item, self._shared.transport)
+            item = fetched(slot.item, self._shared.caller)
             encoded = (reencode if slot.reencoded else prepare)(item, self._shared.options.limits)
         except errors.ItemError as error:
             slot.settle(error)
@@ -94,7 +94,7 @@ class Submitter:
         first = ready[0].slot.item.index
 
         def call(key: str, idempotent: bool) -> Call:
-            return calls.submit_images(options, key=key, first_index=first, idempotent=idempotent)
+            return submits.submit_images(options, key=key, first_index=first, idempotent=idempotent)
 
         return self._starter.start(call, lambda prefix: [_part(one, prefix) for one in ready])
 

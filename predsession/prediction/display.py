@@ -49,6 +49,8 @@ class Shown(Rows):
         The input's own path.
     url : str or None
         Where it came from.
+    timestamp : float or None
+        Of a frame: seconds from the clip's first, on the clip's own clock.
     loader : Loader or None
         How to get its picture.
     """
@@ -56,6 +58,7 @@ class Shown(Rows):
     index: int = 0
     path: str | None = None
     url: str | None = None
+    timestamp: float | None = None
     loader: Loader | None = None
 
     def load_image(self) -> npt.NDArray[np.uint8]:

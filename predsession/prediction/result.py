@@ -49,6 +49,8 @@ class Prediction(Shown):
         The input's own path.
     url : str or None
         Where it came from.
+    timestamp : float or None
+        Of a frame: seconds from the clip's first, on the clip's own clock.
     loader : Loader or None
         How to get its picture.
     """
@@ -63,6 +65,7 @@ class Prediction(Shown):
         name: str,
         path: str | None,
         url: str | None,
+        timestamp: float | None = None,
         loader: Loader | None = None,
     ) -> Self:
         """Take a result item as it came from the server.
@@ -81,6 +84,8 @@ class Prediction(Shown):
             The input's own path; where it is None, what the item says.
         url : str or None
             Where it came from; where it is None, what the item says.
+        timestamp : float or None
+            Of a frame: seconds from the clip's first; where it is None, what the item says.
         loader : Loader or None
             How to get its picture.
 
@@ -109,6 +114,7 @@ class Prediction(Shown):
             index=index,
             path=result.path if path is None else path,
             url=result.url if url is None else url,
+            timestamp=result.timestamp if timestamp is None else timestamp,
             loader=loader,
         )
 
@@ -284,6 +290,7 @@ class Prediction(Shown):
             "image_id": self.image_id,
             "video_id": self.video_id,
             "frame_index": self.frame_index,
+            "timestamp": self.timestamp,
             "annotation": self.annotation,
             "class_info": self._class_info(),
             "data": self.data,
@@ -302,7 +309,7 @@ class Prediction(Shown):
     def _content(self) -> tuple[object, ...]:
         """Return what makes two predictions equal; the picture's loader and the model's colours do not."""
         ids = {title: self.id_of(title) for title in self._titles()}
-        return self.index, self.name, self.path, self.url, ids, self.result
+        return self.index, self.name, self.path, self.url, self.timestamp, ids, self.result
 
     def __eq__(self, other: object) -> bool:
         """Return whether the other says the same of the same input."""

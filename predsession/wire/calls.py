@@ -36,12 +36,15 @@ class Call:
         Whether the transport may try again by itself.
     headers : mapping
         Beside the transport's own.
+    token_in_body : bool
+        Whether the token also travels in the JSON body: a platform's server resolves ids with it.
     """
 
     endpoint: str
     state: JSONObject = field(default_factory=dict)
     repeat: Repeat = Repeat.SAFE
     headers: Mapping[str, str] = field(default_factory=dict)
+    token_in_body: bool = False
 
 
 def session_info() -> Call:
@@ -57,52 +60,6 @@ def model_meta() -> Call:
 def custom_settings() -> Call:
     """Ask for the model's settings and their defaults."""
     return Call("get_custom_inference_settings")
-
-
-def submit_images(options: SubmitOptions, *, key: str, first_index: int, idempotent: bool) -> Call:
-    """Start a job on the images that are sent along.
-
-    Parameters
-    ----------
-    options : SubmitOptions
-        What all submits of a session have in common.
-    key : str
-        Names this logical submit; a server with ``idempotency`` starts one job a key.
-    first_index : int
-        Position in the source of the first image (extension ``list``).
-    idempotent : bool
-        Whether the server has ``idempotency``.
-
-    Returns
-    -------
-    Call
-        To be sent with the files. A stock server ignores the header and the additional keys.
-    """
-    state: dict[str, JSON] = {"settings": dict(options.settings), "item_errors": True}
-    state.update(session=options.session, first_index=first_index)
-    if options.batch_size is not None:
-        state["batch_size"] = options.batch_size
-    repeat = Repeat.SAFE if idempotent else Repeat.REFUSED
-    return Call("inference_batch_async", state, repeat, {"Idempotency-Key": key})
-
-
-@dataclass(frozen=True, slots=True)
-class SubmitOptions:
-    """What all submits of a session have in common.
-
-    Parameters
-    ----------
-    session : str
-        The session's id (extension ``list``).
-    settings : mapping
-        The model's settings.
-    batch_size : int or None
-        Images the model takes at once; None leaves it to the server.
-    """
-
-    session: str
-    settings: JSONObject
-    batch_size: int | None = None
 
 
 def pop(uuid: str) -> Call:

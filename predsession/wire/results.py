@@ -10,6 +10,7 @@ PROTOCOL.md, section 5: the result item.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,8 +21,11 @@ from predsession.wire.jsontypes import JSON, JSONObject
 
 _IDS = ("project_id", "dataset_id", "image_id", "video_id", "frame_index")
 _KNOWN = frozenset(
-    (*_IDS, "annotation", "annotation_json", "name", "path", "url", "source", "data", "index", "class_info")
-)
+    (
+        *_IDS, "annotation", "annotation_json", "name", "path", "url", "source", "data", "index",
+        "class_info", "number", "timestamp",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class ResultItem:
         As the item says; they do not count in a comparison, the client has its own.
     project_id, dataset_id, image_id, video_id, frame_index : int or None
         As the item says.
+    timestamp : float or None
+        Seconds, as the item says: only what `Prediction.to_json` wrote says it.
     """
 
     annotation: JSONObject
@@ -56,6 +62,7 @@ class ResultItem:
     image_id: int | None = None
     video_id: int | None = None
     frame_index: int | None = None
+    timestamp: float | None = field(default=None, compare=False)
 
     @classmethod
     def from_json(cls, item: JSON) -> ResultItem:
@@ -101,6 +108,7 @@ class ResultItem:
             image_id=_id(item, "image_id"),
             video_id=_id(item, "video_id"),
             frame_index=_id(item, "frame_index"),
+            timestamp=_seconds(item, "timestamp"),
         )
 
 
@@ -151,6 +159,16 @@ def _id(item: JSONObject, key: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     raise ProtocolError(f"{key}: {shown(value)} is no whole number")
+
+
+def _seconds(item: JSONObject, key: str) -> float | None:
+    """Read a finite number that may be missing."""
+    value = item.get(key)
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise ProtocolError(f"{key}: {shown(value)} is no number of seconds")
 
 
 def _data(item: JSONObject) -> dict[str, JSON]:

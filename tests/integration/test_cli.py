@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,10 +20,12 @@ from predsession.server.models.pixels import box_number
 SAMPLES = Path(__file__).parents[1] / "samples"
 
 
-def predsession(*arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+def predsession(*arguments: str | Path, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the command, and check its exit code."""
     command = [sys.executable, "-m", "predsession", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **env}
+    )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done
@@ -88,6 +91,47 @@ def test_nobody_there() -> None:
     done = predsession("predict", SAMPLES / "coffee.jpg", "--url", "http://127.0.0.1:9", "--quiet", code=3)
     assert "127.0.0.1:9" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_pictures_are_never_written_over(ours: str, tmp_path: Path) -> None:
+    """Neither into the sources' own folder, nor through a link that leads there."""
+    picture = makers.write_jpeg(tmp_path / "in" / "a.jpg")
+    before = picture.read_bytes()
+    for folder in (tmp_path / "in", tmp_path / "in" / ".." / "in"):
+        done = predsession("predict", tmp_path / "in", "--url", ours, "--save-images", folder, code=2)
+        assert "choose another folder" in done.stderr
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.jpg").symlink_to(picture)
+    predsession("predict", tmp_path / "in", "--url", ours, "--save-images", tmp_path / "out")
+    assert picture.read_bytes() == before
+    assert (tmp_path / "out" / "a_2.jpg").exists()
+
+
+def test_names_that_are_no_text(ours: str, tmp_path: Path) -> None:
+    """A file name that is not UTF-8, and a terminal that knows only ASCII: escaped, and nothing is lost."""
+    odd = os.fsencode(tmp_path) + b"/b\xff.jpg"
+    Path(os.fsdecode(odd)).write_bytes(makers.jpeg())
+    makers.write_jpeg(tmp_path / "東.jpg")
+    out = tmp_path / "p.jsonl"
+    predsession("predict", tmp_path, "--url", ours, "--out", out)
+    paths = {Prediction.from_json(json.loads(line)).path for line in out.read_text().splitlines()}
+    assert paths == {os.fsdecode(odd), str(tmp_path / "東.jpg")}
+    for arguments in ([], ["--json"]):
+        done = predsession("predict", tmp_path, "--url", ours, *arguments, PYTHONIOENCODING="ascii")
+        assert done.stdout.isascii()
+    assert {json.loads(line)["path"] for line in done.stdout.splitlines()} == paths
+
+
+def test_a_run_that_gets_nowhere_leaves_the_old_results(tmp_path: Path) -> None:
+    """The file is replaced with the first outcome, not before."""
+    out = tmp_path / "keep.jsonl"
+    out.write_text("kept\n")
+    predsession("predict", SAMPLES / "coffee.jpg", "--url", "http://127.0.0.1:9", "--out", out, code=3)
+    assert out.read_text() == "kept\n"
+    denied = predsession(
+        "predict", SAMPLES / "coffee.jpg", "--out", "/proc/no/p.jsonl", "--url", "http://h", code=2
+    )
+    assert "/proc/no" in denied.stderr
 
 
 def test_settings_reach_the_model(detector: str) -> None:

@@ -191,3 +191,28 @@ def test_a_server_that_always_forgets_is_given_up(either: str, numbered: Numbere
     ):
         next(session)
     assert caught.value.items
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_the_apis_retry_count_bounds_submits(ours: str, numbered: Numbered, status: int) -> None:
+    """One try is one try; a 503 was not acted on, and counts as no unanswered submit."""
+
+    class Api:
+        token = None
+        retry_count = 1
+
+    with (
+        FaultyServer(ours, [Fault("status", SUBMIT, times=99, status=status)]) as faulty,
+        PredictionSession(faulty.url, numbered(1), api=Api()) as session,
+    ):
+        with pytest.raises(errors.ServerFaultError):
+            next(session)
+        assert len(faulty.calls(SUBMIT)) == 1
+        assert session.report().unanswered_submits == 0
+
+
+def test_a_short_timeout_and_a_slow_model(ours: str, numbered: Numbered) -> None:
+    """The long poll is shorter than half the timeout, so that waiting is no fault."""
+    with PredictionSession(ours, numbered(1), timeout=1.0, delay=2.5) as session:
+        assert len(list(session)) == 1
+        assert session.report().retries == {}

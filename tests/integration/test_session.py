@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,9 +15,8 @@ import pytest
 from PIL import Image
 
 from predsession import ItemError, JobTimeoutError, PredictionSession, SessionClosedError, SourceError, errors
-from predsession.options import OnError
+from predsession.checks import URL_VARIABLE, OnError
 from predsession.server.models.pixels import box_number, number_picture
-from predsession.session import URL_VARIABLE
 from predsession.wire.calls import Call
 
 Ask = Callable[[str, Call], object]
@@ -213,18 +212,31 @@ def test_progress_and_status_speak_of_the_whole(either: str, numbered: Numbered)
     assert "50/50" in repr(session)
 
 
-def test_async_iteration(ours: str, numbered: Numbered) -> None:
-    """`async for` and `async with`, and a cancelled step loses nothing."""
+def test_closing_from_another_thread_ends_the_loop_with_an_error(either: str, numbered: Numbered) -> None:
+    """Only `stop` ends it quietly."""
+    session = PredictionSession(either, numbered(60), delay=0.05)
+    closing = threading.Timer(0.3, session.close)
+    closing.start()
+    with pytest.raises(SessionClosedError):
+        list(session)
+    closing.join()
 
-    async def run() -> list[int]:
-        got = []
-        async with PredictionSession(ours, numbered(12), delay=0.05) as session:
-            with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(anext(session), 0.01)
-            got.extend([box_number(prediction.boxes[0]) async for prediction in session])
-        return got
 
-    assert asyncio.run(run()) == list(range(12))
+def test_asking_wrongly_closes_nothing(ours: str, numbered: Numbered) -> None:
+    """A timeout that is none is the caller's mistake."""
+    with PredictionSession(ours, numbered(2)) as session:
+        with pytest.raises(ValueError, match="timeout"):
+            session.next(timeout="soon")
+        assert len(list(session)) == 2
+
+
+def test_the_uuid_of_a_run_that_cannot_begin(either: str, tmp_path: Path) -> None:
+    """A folder of empty files: there is no job to wait for before something is taken."""
+    for number in range(200):
+        (tmp_path / f"{number}.jpg").touch()
+    with PredictionSession(either, tmp_path, on_error="yield") as session:
+        assert session.inference_request_uuid is None
+        assert len(list(session)) == 200
 
 
 def test_without_a_url_a_server_is_started_and_ends_with_the_session(
@@ -239,6 +251,19 @@ def test_without_a_url_a_server_is_started_and_ends_with_the_session(
         assert len(list(session)) == 1
     with pytest.raises(ProcessLookupError):
         os.kill(server.pid, 0)
+
+
+def test_an_embedded_server_that_dies_is_told_at_once(
+    numbered: Numbered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not waited for: it cannot come back."""
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    with PredictionSession(input=numbered(60)) as session:
+        assert session._server is not None
+        next(session)
+        os.kill(session._server.pid, signal.SIGKILL)
+        with pytest.raises(errors.ConnectError, match="has ended"):
+            list(session)
 
 
 def test_the_environment_names_the_server(
@@ -262,8 +287,8 @@ def test_a_source_is_checked_before_anything_is_sent(tmp_path: Path) -> None:
     """The server need not even exist."""
     with pytest.raises(SourceError, match=r"nothing\.jpg"):
         PredictionSession("http://127.0.0.1:9", tmp_path / "nothing.jpg")
-    with pytest.raises(SourceError, match="image_ids"):
-        PredictionSession("http://127.0.0.1:9", image_ids=[1, 2])
+    with pytest.raises(SourceError, match="input and image_ids"):
+        PredictionSession("http://127.0.0.1:9", tmp_path, image_ids=[1, 2])
     with pytest.raises(SourceError, match="tracking"):
         PredictionSession("http://127.0.0.1:9", np.zeros((8, 8), np.uint8), tracking=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from predsession import ConnectError, PredictionSession
+from predsession import ConnectError, JobTimeoutError, PredictionSession
+from predsession.launch import EmbeddedServer
 from predsession.server.models.pixels import box_number
 from predsession.testing import Fault, FaultyServer
 
@@ -110,9 +112,9 @@ next(session)
         check_ended(faulty)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_command(either: str, numbered: Numbered, number: signal.Signals) -> None:
-    """Ctrl-C and SIGTERM: 130 or 143, the server's job ended, no traceback."""
+    """Ctrl-C, SIGTERM, SIGHUP: 130, 143, 129; the server's job ended, no traceback."""
     folder = numbered(60)[0].parent
     with FaultyServer(either) as faulty:
         command = [sys.executable, "-m", "predsession", "predict", str(folder), "--url", faulty.url, "--json"]
@@ -124,7 +126,7 @@ def test_a_signal_to_the_command(either: str, numbered: Numbered, number: signal
         process.send_signal(number)
         _, words = process.communicate(timeout=30)
         check_ended(faulty)
-    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}[number]
     assert b"Traceback" not in words
 
 
@@ -199,3 +201,18 @@ def test_no_file_or_socket_is_left(ours: str, numbered: Numbered) -> None:
 
     first = run()
     assert [run() for _ in range(5)][-1] <= first
+
+
+def test_a_frozen_server_holds_nobody_up(numbered: Numbered) -> None:
+    """It is stopped (SIGSTOP) in the middle: our deadline passes, and closing takes seconds, not minutes."""
+    server = EmbeddedServer(["--model", "pixels"])
+    try:
+        with PredictionSession(server.url, numbered(60), delay=0.05, idle_timeout=2.0) as session:
+            next(session)
+            os.kill(server.pid, signal.SIGSTOP)
+            with pytest.raises(JobTimeoutError, match="idle_timeout"):
+                list(session)
+        assert session.report().cleanup_failures > 0
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+        server.stop()

@@ -76,3 +76,4 @@ def test_a_bad_endpoint_is_refused_before_anything_is_sent(url: str) -> None:
     with pytest.raises(ConnectError, match=r"http://127\.0\.0\.1:8000") as caught:
         check_endpoint(url)
     assert caught.value.permanent
+    assert "s3cr3t" not in str(caught.value)

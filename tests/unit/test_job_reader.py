@@ -11,8 +11,9 @@ from predsession import errors
 from predsession.jobs.job import JobReader
 from predsession.jobs.shared import PipelineOptions, Shared
 from predsession.testing import FakeClock
-from predsession.wire.calls import Call, SubmitOptions
+from predsession.wire.calls import Call
 from predsession.wire.httpreply import Reply
+from predsession.wire.submits import SubmitOptions
 
 STOCK = reply({"app_name": "stock"})
 ACK = reply({"predsession": {"version": 1, "features": ["ack"]}})

@@ -17,8 +17,9 @@ from predsession.jobs.shared import PipelineOptions, Shared
 from predsession.jobs.start import UploadCancelledError
 from predsession.jobs.submit import Submitter
 from predsession.testing import FakeClock
-from predsession.wire.calls import Call, SubmitOptions
+from predsession.wire.calls import Call
 from predsession.wire.httpreply import Reply
+from predsession.wire.submits import SubmitOptions
 
 STOCK = reply({"app_name": "stock"})
 OURS = reply({"predsession": {"version": 1, "features": ["ack", "idempotency", "item_errors"]}})

@@ -66,9 +66,8 @@ def test_a_fetched_url_never_gets_the_token() -> None:
     """Nor does the place that it redirects to."""
     responses.get("http://pictures.example/a.jpg", status=302, headers={"Location": "http://other.example/b"})
     responses.get("http://other.example/b", body=b"picture")
-    assert (
-        HttpTransport(URL, token="s3cr3t").fetch("http://pictures.example/a.jpg", max_bytes=99) == b"picture"
-    )
+    answer = HttpTransport(URL, token="s3cr3t").fetch("http://pictures.example/a.jpg", max_bytes=99)
+    assert answer.body == b"picture"
     assert all("s3cr3t" not in str(call.request.headers) for call in responses.calls)
 
 
@@ -96,7 +95,14 @@ def test_an_unknown_host_is_a_connect_error() -> None:
 
 
 class _Silent(BaseHTTPRequestHandler):
-    """Reads and never answers, or answers half."""
+    """Reads and never answers, or answers half, or a byte at a time."""
+
+    def do_GET(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+        for _ in range(20):
+            self.wfile.write(b"x")
+            self.wfile.flush()
+            threading.Event().wait(0.05)
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -136,7 +142,13 @@ def test_a_broken_answer_is_a_transport_error(silent: str) -> None:
         assert not isinstance(caught.value, errors.ConnectError | errors.RequestTimeoutError)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:1", "localhost:1", "[::1]:1", "127.9.9.9", "x.localhost"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1:1", "localhost:1", "LOCALHOST.", "[::1]:1", "127.9.9.9", "127.1", "x.localhost", "0.0.0.0",
+        "[::ffff:127.0.0.1]",
+    ],
+)  # fmt: skip
 def test_the_loopback_never_goes_through_a_proxy(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither one that was passed, nor the environment's."""
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
@@ -159,9 +171,26 @@ def test_no_token_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     responses.post(f"{endpoint}/get_session_info", json={})
     with caplog.at_level(logging.DEBUG):
         HttpTransport(endpoint, token="t0ken").send(calls.session_info())
-    ours = [record.getMessage() for record in caplog.records if record.name.startswith("predsession")]
-    assert ours
-    assert not any("s3cr3t" in line or "t0ken" in line for line in ours)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines
+    assert not any("s3cr3t" in line or "t0ken" in line for line in lines)
+
+
+def test_no_secret_is_in_another_librarys_log(silent: str, caplog: pytest.LogCaptureFixture) -> None:
+    """urllib3 logs paths at DEBUG: ours are shown without what works like a token, others' are left alone."""
+    transport = HttpTransport(f"{silent}/net/s3cr3t", options=ConnectionOptions(read_timeout=0.2))
+    with caplog.at_level(logging.DEBUG):
+        for fetch in (
+            lambda: transport.send(calls.model_meta()),
+            lambda: transport.fetch(f"{silent}/a.jpg?signature=s3cr3t", max_bytes=99),
+        ):
+            with pytest.raises(errors.TransportError):
+                fetch()
+        logging.getLogger("urllib3.connectionpool").debug("%s", "/net/kept?kept")
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("urllib3")]
+    assert any("/net/***" in line for line in lines)
+    assert not any("s3cr3t" in line for line in lines)
+    assert "/net/kept?kept" in lines
 
 
 def test_a_part_is_opened_when_it_is_read_and_closed_at_its_end() -> None:

@@ -1,0 +1,345 @@
+"""The course of clips: one job a clip, its frames matched by number and handed over in order.
+
+Rules (docs/protocol.md): a frame's result says which frame it is, so a lost answer leaves a gap that is seen,
+and the missing frames are run again. Not so where the clip is tracked: track ids start anew in every job. The
+whole clip is run again then, and only if it says the same of every frame that the caller already has may it
+go on; else what is missing is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from predsession import errors
+from predsession.inputs.clips import CONTENT_TYPES, ClipItem, ClipSource
+from predsession.inputs.opening import FileStream
+from predsession.inputs.uploads import Part
+from predsession.inputs.video import FrameLoader, count_frames
+from predsession.jobs.batch import Outcome
+from predsession.jobs.ending import check_failed, finish, missing_results
+from predsession.jobs.flight import Flight
+from predsession.jobs.job import JobReader
+from predsession.jobs.receiver import MOST_TRIES
+from predsession.jobs.shared import Shared
+from predsession.jobs.spool import Spool
+from predsession.jobs.start import Starter
+from predsession.prediction import Prediction
+from predsession.wire import submits
+from predsession.wire.calls import Call
+from predsession.wire.jsontypes import JSON, JSONObject, as_list
+from predsession.wire.replies import parse_item_fault
+from predsession.wire.submits import Tracking
+
+
+def choose_tracking(tracking_support: JSONObject, config: JSONObject) -> Tracking:
+    """Choose the tracker, by what the server says of itself.
+
+    Parameters
+    ----------
+    tracking_support : mapping
+        The answer to ``get_session_info``.
+    config : mapping
+        The caller's: ``tracker``, and the tracker's own settings.
+
+    Returns
+    -------
+    Tracking
+        The first that the server names, unless the caller names one.
+
+    Raises
+    ------
+    SourceError
+        If the server does not track, or not with this tracker.
+    """
+    names = [name for name in as_list(tracking_support.get("tracking_algorithms")) if isinstance(name, str)]
+    if not names or tracking_support.get("tracking_on_videos_support") is False:
+        raise errors.SourceError("this server does not track; leave out tracking=, or use another server")
+    settings = dict(config)
+    tracker = settings.pop("tracker", None) or names[0]
+    if tracker not in names:
+        raise errors.SourceError(f"this server has no tracker {tracker!r}; it has {', '.join(names)}")
+    return Tracking(str(tracker), settings)
+
+
+class ClipRun:
+    """One clip on its way.
+
+    Parameters
+    ----------
+    item : ClipItem
+        Which, and the frames that are wanted.
+    uuid : str
+        Its job.
+    """
+
+    def __init__(self, item: ClipItem, uuid: str) -> None:
+        self.item = item
+        self.uuid = uuid
+        self.frames = item.frames
+        """The frames, in order; None until the server has said how many there are."""
+        self.at = 0
+        """How many outcomes have been handed over."""
+        self.tries = 1
+        self.spool = Spool()
+        self.digests: list[bytes] = []
+        """Of the results handed over, where the clip is tracked."""
+
+    def learn_total(self, total: int | None) -> None:
+        """Take the number of frames from the server, where it was not known."""
+        if self.frames is None and total is not None:
+            self.frames = range(0, total * self.item.stride, self.item.stride)
+
+    def position(self, frame: int) -> int:
+        """Return the position of a frame among those wanted."""
+        if self.frames is None or frame not in self.frames:
+            raise errors.ProtocolError(f"{self.item.label}: the server answered frame {frame}, not asked for")
+        return self.frames.index(frame)
+
+    def missing(self) -> list[range]:
+        """Return the frames without a result, in stretches."""
+        stretches: list[range] = []
+        begin: int | None = None
+        frames = self.frames or range(0)
+        for position in range(self.at, len(frames) + 1):
+            here = position < len(frames) and position not in self.spool
+            if here and begin is None:
+                begin = position
+            elif not here and begin is not None:
+                stretches.append(frames[begin:position])
+                begin = None
+        return stretches
+
+    def cut(self, count: int) -> None:
+        """Leave out the frames from number `count` on, which the clip does not have."""
+        assert self.frames is not None
+        start, stop, step = self.frames.start, self.frames.stop, self.frames.step
+        if step > 0:
+            self.frames = self.frames[: len(range(start, min(stop, count), step))]
+        else:
+            self.frames = self.frames[len(range(start, count - 1, step)) :]
+
+
+class ClipCourse:
+    """Runs clips, one job each.
+
+    Parameters
+    ----------
+    shared : Shared
+        The pipeline's.
+    source : ClipSource
+        The clips.
+    tracking : mapping or None
+        The caller's tracking configuration; None not to track.
+    """
+
+    def __init__(self, shared: Shared, source: ClipSource, tracking: JSONObject | None) -> None:
+        self._shared = shared
+        self._source = source
+        self._config = tracking
+        self._tracking: Tracking | None = None
+        self._starter = Starter(shared)
+        self._flight: Flight[ClipRun] = Flight()
+        self._base = 0
+        self._lengths: dict[int, int] = {}
+        self._finals: list[JSON] = []
+
+    # The sender's part.
+
+    def send_all(self) -> None:
+        """Send every clip, the next one while the server works on the one before."""
+        if self._config is not None:
+            self._tracking = choose_tracking(self._shared.facts.info().raw, self._config)
+        for item in self._source:
+            if not self._flight.take_room(1):
+                return
+            self._flight.put(ClipRun(item, self._start(item, item.frames)))
+
+    def end_sending(self, error: BaseException | None) -> None:
+        """End the flight."""
+        self._flight.end(error)
+
+    def _start(self, item: ClipItem, frames: range | None) -> str:
+        """Start a job on some frames of a clip."""
+        options, tracking = self._shared.options.submit, self._tracking
+        self._shared.counters.add("bytes_begun", item.nbytes)
+
+        def call(key: str, idempotent: bool) -> Call:
+            return submits.submit_video(
+                options, frames, stride=item.stride, tracking=tracking, key=key, idempotent=idempotent
+            )
+
+        def parts(prefix: str) -> list[Part]:
+            content_type = CONTENT_TYPES.get(item.suffix, "application/octet-stream")
+            return [Part(prefix + item.suffix, content_type, item.nbytes, FileStream(item.path, item.nbytes))]
+
+        return self._starter.start(call, parts)
+
+    # The receiver's part.
+
+    def receive_all(self) -> None:
+        """Read every clip to its end."""
+        while (run := self._flight.get()) is not None:
+            try:
+                self._settle(run)
+            finally:
+                run.spool.close()
+            self._flight.give_back(1)
+            if self._shared.cancel.is_set():
+                return
+            self._base += len(run.frames or ())
+
+    def _settle(self, run: ClipRun) -> None:
+        """Read a clip's job, and run again what is missing."""
+        frames = run.frames
+        while True:
+            reader = self._read(run, frames)
+            if self._shared.cancel.is_set():
+                return
+            finish(self._shared, reader, self._finals)
+            frames = self._still_missing(run, reader)
+            if frames is None:
+                return
+            run.tries += 1
+            run.uuid = self._start(run.item, frames)
+
+    def _read(self, run: ClipRun, frames: range | None) -> JobReader:
+        """Read one job of a clip."""
+        expected = None if frames is None else len(frames)
+        reader = JobReader(self._shared, run.uuid, expected=expected, identified=True)
+        seen = 0
+        for group in reader.results():
+            run.learn_total(reader.state.total if reader.state else None)
+            with self._shared.counters.timed("seconds_parse"):
+                for number, item in enumerate(group, start=seen):
+                    self._keep(run, _frame_of(item, frames or run.frames, number), item)
+            seen += len(group)
+            self._hand_over(run)
+        run.learn_total(reader.state.total if reader.state else None)
+        self._lengths[id(run.item)] = len(run.frames or ())
+        return reader
+
+    def _keep(self, run: ClipRun, frame: int, item: JSONObject) -> None:
+        """Keep a frame's result until its turn comes."""
+        position = run.position(frame)
+        if position < run.at and self._tracking is not None and run.tries > 1:
+            if run.digests[position] != _digest(item):
+                raise self._lost_tracks(run)
+        elif position < run.at or position in run.spool:
+            raise errors.ProtocolError(f"{run.item.label}: the server answered frame {frame} twice")
+        else:
+            run.spool.put(position, item)
+
+    def _still_missing(self, run: ClipRun, reader: JobReader) -> range | None:
+        """Return the frames to run again, None if there are none; raise where that is no use."""
+        stretches = run.missing()
+        if stretches and self._cut_to_length(run):
+            stretches = run.missing()
+            self._hand_over(run)
+        elif stretches or not run.frames:
+            names = [f"{run.item.label}, frame {frame}" for piece in stretches for frame in piece]
+            check_failed(reader, names, sent=len(run.frames or ()), unit="frames")
+            if run.tries >= MOST_TRIES:
+                raise missing_results(names, MOST_TRIES, run.uuid)
+        if not stretches:
+            return None
+        self._shared.counters.add("resent_items", sum(map(len, stretches)))
+        if self._tracking is None:
+            return stretches[0]
+        run.spool.close()
+        run.spool = Spool()
+        return run.frames
+
+    def _cut_to_length(self, run: ClipRun) -> bool:
+        """Cut a clip to the frames that can be decoded, once; whether that changed anything."""
+        clip = run.item.clip
+        if clip is None or run.frames is None or run.tries > 1:
+            return False
+        count = count_frames(clip.path)
+        if count > max(run.frames):
+            return False
+        self._shared.warn(
+            errors.ClipShorterWarning(
+                f"{run.item.label} gave {count} frames, though it has packets for {len(clip)}"
+            )
+        )
+        run.cut(count)
+        self._lengths[id(run.item)] = len(run.frames)
+        return True
+
+    def _lost_tracks(self, run: ClipRun) -> errors.MissingResultsError:
+        """Make the error for a tracked clip whose second run differs from what the caller has."""
+        names = [f"{run.item.label}, frame {frame}" for frame in (run.frames or range(0))[run.at :]]
+        return errors.MissingResultsError(
+            f"{len(names)} frames of {run.item.label} have no result: an answer was lost on the way, and the "
+            "tracks of a second run differ from those already handed over. Run the clip again.",
+            uuid=run.uuid,
+            items=names,
+        )
+
+    def _hand_over(self, run: ClipRun) -> None:
+        """Pass on the outcomes that are next in order."""
+        while run.at in run.spool and not self._shared.cancel.is_set():
+            item = run.spool.take(run.at)
+            if self._tracking is not None:
+                run.digests.append(_digest(item))
+            self._shared.hand_over(self._outcome(run, item))
+            run.at += 1
+
+    def _outcome(self, run: ClipRun, item: JSONObject) -> Outcome:
+        """Turn the result of the frame whose turn it is into an outcome."""
+        assert run.frames is not None
+        frame, index, clip = run.frames[run.at], self._base + run.at, run.item.clip
+        fault = parse_item_fault(item)
+        if fault is not None:
+            reason = f"frame {frame}: {fault.message} ({fault.type})"
+            return errors.ItemError(
+                f"item {index}, {run.item.label}: {reason}",
+                index=index,
+                name=run.item.name,
+                path=run.item.path,
+                reason=reason,
+            )
+        return Prediction.from_wire(
+            {**item, "frame_index": frame},
+            meta=self._shared.facts.meta(),
+            index=index,
+            name=run.item.name,
+            path=run.item.path,
+            url=None,
+            timestamp=None if clip is None else clip.time_of(frame),
+            loader=None if clip is None else FrameLoader(run.item.path, frame),
+        )
+
+    @property
+    def total(self) -> int | None:
+        """The number of frames that come; None until it is known of each clip."""
+        counts = [self._lengths.get(id(item), len(item.frames or ())) for item in self._source]
+        return sum(counts) if all(counts) else None
+
+    @property
+    def counted(self) -> bool:
+        """The server tells, where it is not known here."""
+        return True
+
+    @property
+    def finals(self) -> Sequence[JSON]:
+        """The final results of the jobs that had one: a tracked clip's has its tracks."""
+        return self._finals
+
+
+def _frame_of(item: JSONObject, frames: range | None, number: int) -> int:
+    """Return which frame a result belongs to; an item error may have only its place in the job."""
+    frame = item.get("frame_index")
+    if isinstance(frame, int) and not isinstance(frame, bool):
+        return frame
+    if "error" in item and frames is not None and number < len(frames):
+        return frames[number]
+    raise errors.ProtocolError(f"a frame's result does not tell which frame it is: {str(item)[:80]!r}")
+
+
+def _digest(item: JSONObject) -> bytes:
+    """Return a short fingerprint of what a result says."""
+    text = json.dumps(item.get("annotation"), sort_keys=True).encode()
+    return hashlib.blake2b(text, digest_size=8).digest()

@@ -1,0 +1,164 @@
+"""The course of ids: one job on what the server knows, its results handed over as they come.
+
+Rule: what comes is known only to the server, so it is counted against the server's own total. Images by id
+tell which they are, so that missing ones can be run again, unless the job writes its results back: running
+that again would write twice, and the error names what is missing instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from predsession import errors
+from predsession.http.transport import ConnectionOptions
+from predsession.jobs.clips import choose_tracking
+from predsession.jobs.ending import check_failed, finish, missing_results
+from predsession.jobs.flight import Flight
+from predsession.jobs.job import JobReader
+from predsession.jobs.receiver import MOST_TRIES
+from predsession.jobs.remote import LibraryLoader
+from predsession.jobs.shared import Shared
+from predsession.jobs.start import Starter
+from predsession.prediction import Prediction
+from predsession.wire.calls import Call
+from predsession.wire.jsontypes import JSON, JSONObject
+from predsession.wire.replies import parse_item_fault
+from predsession.wire.submits import IdTarget, Tracking, images_by_id, submit_ids
+
+
+class IdCourse:
+    """Runs a job on what the server knows.
+
+    Parameters
+    ----------
+    shared : Shared
+        The pipeline's.
+    target : IdTarget
+        What is run.
+    tracking : mapping or None
+        The caller's tracking configuration; None not to track.
+    endpoint : str
+        The server's URL: pictures are fetched from there by id.
+    """
+
+    def __init__(
+        self, shared: Shared, target: IdTarget, *, tracking: JSONObject | None, endpoint: str
+    ) -> None:
+        self._shared = shared
+        self._target = target
+        self._config = tracking
+        self._tracking: Tracking | None = None
+        self._endpoint = endpoint
+        self._starter = Starter(shared)
+        self._flight: Flight[str] = Flight()
+        self._handed = 0
+        self._seen: set[int] = set()
+        self._total = None if target.images is None else len(target.images)
+        self._finals: list[JSON] = []
+
+    def send_all(self) -> None:
+        """Start the job."""
+        if self._config is not None:
+            self._tracking = choose_tracking(self._shared.facts.info().raw, self._config)
+        if self._flight.take_room(1):
+            self._flight.put(self._start(self._target))
+
+    def end_sending(self, error: BaseException | None) -> None:
+        """End the flight."""
+        self._flight.end(error)
+
+    def _start(self, target: IdTarget) -> str:
+        """Start a job."""
+        options, tracking = self._shared.options.submit, self._tracking
+
+        def call(key: str, idempotent: bool) -> Call:
+            return submit_ids(options, target, tracking=tracking, key=key, idempotent=idempotent)
+
+        return self._starter.start(call)
+
+    def receive_all(self) -> None:
+        """Read the job, and run again what is missing, where that can be."""
+        uuid = self._flight.get()
+        for tries in range(1, MOST_TRIES + 1):
+            if uuid is None or self._shared.cancel.is_set():
+                return
+            reader = self._read(uuid)
+            if self._shared.cancel.is_set():
+                return
+            finish(self._shared, reader, self._finals)
+            missing = self._missing(reader)
+            check_failed(reader, missing, sent=self._total or self._handed, unit="items")
+            if not missing:
+                return
+            if self._target.images is None or tries == MOST_TRIES:
+                raise missing_results(missing, tries, uuid)
+            self._shared.counters.add("resent_items", len(missing))
+            left = [one for one in self._target.images if one not in self._seen]
+            uuid = self._start(images_by_id(left, self._target.extra))
+
+    def _read(self, uuid: str) -> JobReader:
+        """Read one job."""
+        reader = JobReader(self._shared, uuid, expected=None, identified=True)
+        for group in reader.results():
+            if self._target.images is None and reader.state is not None:
+                self._total = reader.state.total
+            for item in group:
+                self._hand_over(item)
+        if self._target.images is None and reader.state is not None:
+            self._total = reader.state.total
+        return reader
+
+    def _missing(self, reader: JobReader) -> list[str]:
+        """Name what has no result."""
+        if self._target.images is not None:
+            return [f"image {one}" for one in self._target.images if one not in self._seen]
+        if reader.expired or (self._total is not None and self._handed < self._total):
+            least = max(1, (self._total or 0) - self._handed)
+            return [f"one of {self._target.description}"] * least
+        return []
+
+    def _hand_over(self, item: JSONObject) -> None:
+        """Turn a result into an outcome and pass it on; an image that came before is left out."""
+        image = item.get("image_id")
+        if self._target.images is not None and isinstance(image, int):
+            if image in self._seen:
+                return
+            self._seen.add(image)
+        fault = parse_item_fault(item)
+        if fault is not None:
+            name = str(item.get("name") or image or f"item {self._handed}")
+            reason = f"{fault.message} ({fault.type})"
+            self._shared.hand_over(
+                errors.ItemError(f"{name}: {reason}", index=self._handed, name=name, reason=reason)
+            )
+        else:
+            self._shared.hand_over(self._predict(item))
+        self._handed += 1
+
+    def _predict(self, item: JSONObject) -> Prediction:
+        """Make the prediction, whose picture can be fetched by id."""
+        connection: ConnectionOptions = self._shared.options.connection
+        return Prediction.from_wire(
+            item,
+            meta=self._shared.facts.meta(),
+            index=self._handed,
+            name="",
+            path=None,
+            url=None,
+            loader=LibraryLoader.of(item, self._endpoint, connection),
+        )
+
+    @property
+    def total(self) -> int | None:
+        """How many results come: the number of ids, else what the server says."""
+        return self._total
+
+    @property
+    def counted(self) -> bool:
+        """The server tells, where it is not known here."""
+        return True
+
+    @property
+    def finals(self) -> Sequence[JSON]:
+        """The final results of the jobs that had one."""
+        return self._finals
