@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from predsession.errors import SourceError
 from predsession.inputs.clips import open_clips
 from predsession.inputs.frames import FrameOptions, read_options
+from predsession.inputs.lazy import LazySource
 from predsession.inputs.sources import open_source
 from predsession.jobs.clips import ClipCourse
 from predsession.jobs.images import ImageCourse
@@ -101,7 +102,7 @@ def _plan_input(
         return Plan(clips.description, lambda shared, _: ClipCourse(shared, clips, tracking))
     _refuse("videos", "images", frames)
     _refuse_tracking(tracking, "images")
-    items = open_source(value, recursive=recursive)
+    items = LazySource(value) if isinstance(value, Iterator) else open_source(value, recursive=recursive)
     return Plan(items.description, lambda shared, _: ImageCourse(shared, items))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 
 from predsession.inputs.items import Item
 from predsession.jobs.batch import Batch
@@ -27,6 +27,7 @@ class ImageCourse:
     """
 
     def __init__(self, shared: Shared, items: Iterable[Item]) -> None:
+        self._shared = shared
         self._items = items
         self._flight: Flight[Sequence[Batch]] = Flight()
         self._size = UploadSize(shared.options.submit.batch_size)
@@ -35,7 +36,21 @@ class ImageCourse:
 
     def send_all(self) -> None:
         """Send every item, as there is room."""
-        send_all(self._items, self._submitter, flight=self._flight, size=self._size)
+        clock = self._shared.clock
+        send_all(self._taken(), self._submitter, flight=self._flight, size=self._size, clock=clock)
+
+    def _taken(self) -> Iterator[Item]:
+        """Take the items, noting when the caller's own code runs: closing does not wait for that."""
+        items = iter(self._items)
+        while not self._shared.cancel.is_set():
+            self._shared.in_callers_code = True
+            try:
+                item = next(items, None)
+            finally:
+                self._shared.in_callers_code = False
+            if item is None:
+                return
+            yield item
 
     def receive_all(self) -> None:
         """Receive every job."""

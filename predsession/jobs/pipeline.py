@@ -101,7 +101,8 @@ class Pipeline:
         self.shared.outlet.end()
         self.course.end_sending(None)
         self.shared.ledger.close()
-        patience = SILENT_JOIN_TIMEOUT if self.shared.ledger.failures else JOIN_TIMEOUT
+        quick = self.shared.ledger.failures or self.shared.in_callers_code
+        patience = SILENT_JOIN_TIMEOUT if quick else JOIN_TIMEOUT
         for thread in self._threads:
             if thread.ident is not None and thread is not threading.current_thread():
                 thread.join(patience)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from predsession.clock import Clock
 from predsession.inputs.items import Item
 from predsession.jobs.batch import Batch, Ready, Slot
 from predsession.jobs.flight import Flight
@@ -13,6 +14,10 @@ from predsession.jobs.submit import Submitter
 
 MOST_SLOTS = 2 * MOST_IMAGES
 """Slots in a batch, those with an item error included: a folder of broken files must move on, too."""
+
+
+LONGEST_GATHERING = 0.25
+"""Seconds: a camera's frames are sent as they come, not when an upload is full."""
 
 
 @dataclass(slots=True)
@@ -47,7 +52,12 @@ class Upload:
 
 
 def send_all(
-    items: Iterable[Item], submitter: Submitter, *, flight: Flight[Sequence[Batch]], size: UploadSize
+    items: Iterable[Item],
+    submitter: Submitter,
+    *,
+    flight: Flight[Sequence[Batch]],
+    size: UploadSize,
+    clock: Clock,
 ) -> None:
     """Send every item of the source, as the flight has room.
 
@@ -61,21 +71,29 @@ def send_all(
         Where the batches go.
     size : UploadSize
         How many images the next upload should hold.
+    clock : Clock
+        Time.
     """
-    for upload in _uploads(items, submitter, size):
+    for upload in _uploads(items, submitter, size, clock):
         if not flight.take_room(len(upload.ready)):
             return
         flight.put(submitter.send(upload.slots, upload.ready))
 
 
-def _uploads(items: Iterable[Item], submitter: Submitter, size: UploadSize) -> Iterator[Upload]:
-    """Group the items by count and bytes."""
-    upload, wanted = Upload(), size.next()
-    for item in items:
-        slot = Slot(item)
-        upload.add(slot, submitter.prepare(slot))
-        if upload.full(wanted):
-            yield upload
-            upload, wanted = Upload(), size.next()
+def _uploads(items: Iterable[Item], submitter: Submitter, size: UploadSize, clock: Clock) -> Iterator[Upload]:
+    """Group the items by count, bytes and time; what came before an error of the source is still sent."""
+    upload, wanted, began = Upload(), size.next(), clock.now()
+    failure: BaseException | None = None
+    try:
+        for item in items:
+            slot = Slot(item)
+            upload.add(slot, submitter.prepare(slot))
+            if upload.full(wanted) or clock.now() - began > LONGEST_GATHERING:
+                yield upload
+                upload, wanted, began = Upload(), size.next(), clock.now()
+    except Exception as error:  # noqa: BLE001 - the caller's own iterator may raise anything; raised below
+        failure = error
     if upload.slots:
         yield upload
+    if failure is not None:
+        raise failure

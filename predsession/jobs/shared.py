@@ -90,6 +90,8 @@ class Shared:
         self.uuid: str | None = None
         """The present job, or the last one."""
 
+        self.in_callers_code = False
+        """Whether the sender is waiting for the caller's own iterator, which may take as long as it likes."""
         self.warnings: deque[Warning] = deque()
         """What the caller is to be warned of, on its own thread."""
 
