@@ -145,6 +145,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def serve_here(args: argparse.Namespace, folder: str, *, ready: Ready) -> None:
+    """Serve on this thread, whichever it is, until told to end.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        Of `add_arguments`.
+    folder : str
+        Where jobs and results are kept.
+    ready : callable
+        Called once the server answers, with its address and what ends it.
+    """
+    from predsession.server.serve import serve
+
+    door = _door(args)
+    models = model_specs([*([args.target] if args.target else []), *args.model])
+    config = _config(args, models, door, Path(folder))
+    with contextlib.closing(_listen(door)) as listener:
+        serve(config, listener, ready=ready)
+
+
 def model_specs(words: Sequence[str]) -> tuple[ModelSpec, ...]:
     """Read the models of the command line.
 

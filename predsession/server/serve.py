@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvicorn
 
@@ -67,7 +67,11 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(config: ServerConfig, listener: socket.socket) -> None:
+Ready = Callable[[str, Callable[[], None]], None]
+"""Takes the address and what ends the server, which may be called from any thread."""
+
+
+def serve(config: ServerConfig, listener: socket.socket, *, ready: Ready | None = None) -> None:
     """Serve until a signal, or the end of stdin where that is followed.
 
     Parameters
@@ -76,6 +80,8 @@ def serve(config: ServerConfig, listener: socket.socket) -> None:
         How.
     listener : socket.socket
         From `listen`.
+    ready : callable, optional
+        Called once the server answers. With it signals are left alone, for only the main thread has them.
 
     Raises
     ------
@@ -83,10 +89,10 @@ def serve(config: ServerConfig, listener: socket.socket) -> None:
         If the model cannot be loaded.
     """
     with asyncio.Runner() as runner:
-        runner.run(_serve(config, listener))
+        runner.run(_serve(config, listener, ready))
 
 
-async def _serve(config: ServerConfig, listener: socket.socket) -> None:
+async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | None) -> None:
     """Start the parts, serve, end the parts."""
     service = Service.build(config)
     server = _Uvicorn(
@@ -109,12 +115,19 @@ async def _serve(config: ServerConfig, listener: socket.socket) -> None:
         service.release()
         server.should_exit = True
 
-    _end_on_signals(end)
+    loop = asyncio.get_running_loop()
+
+    def tell(url: str) -> None:
+        if ready is not None:
+            ready(url, lambda: loop.call_soon_threadsafe(end))
+
+    if ready is None:
+        _end_on_signals(end)
     try:
         await service.start()
         if config.follow_stdin:
             _end_with_stdin(end)
-        announcer = asyncio.create_task(_announce(server, config, listener))
+        announcer = asyncio.create_task(_announce(server, config, listener, tell))
         await server.serve(sockets=[listener])
         announcer.cancel()
     finally:
@@ -151,7 +164,9 @@ def _end_with_stdin(end: object) -> None:
     threading.Thread(target=follow, daemon=True, name="follow-stdin").start()
 
 
-async def _announce(server: uvicorn.Server, config: ServerConfig, listener: socket.socket) -> None:
+async def _announce(
+    server: uvicorn.Server, config: ServerConfig, listener: socket.socket, tell: Callable[[str], None]
+) -> None:
     """Say where the server is, once it answers."""
     while not server.started:
         await asyncio.sleep(0.005)
@@ -161,6 +176,7 @@ async def _announce(server: uvicorn.Server, config: ServerConfig, listener: sock
     url = f"{scheme}://{shown}:{port}"
     names = ", ".join(spec.name for spec in config.models)
     logging.getLogger("predsession.server").info("serving %s on %s", names, url)
+    tell(url)
     if config.announce:
         print(json.dumps({"url": url}), flush=True)  # noqa: T201 - what --announce asks for
         sys.stdout.flush()

@@ -13,37 +13,30 @@ from PIL import Image
 
 from predsession.http.caller import Caller
 from predsession.http.transport import HttpTransport
-from predsession.launch import EmbeddedServer
-from predsession.server.models.pixels import number_picture
+from predsession.testing import RunningServer, number_picture
 from predsession.wire.calls import Call
 from predsession.wire.httpreply import parse_json
-
-
-def _running(*arguments: str) -> Iterator[str]:
-    """Run an embedded server; yield its URL."""
-    server = EmbeddedServer(arguments)
-    try:
-        yield server.url
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="session")
 def detector() -> Iterator[str]:
     """The bundled detector."""
-    yield from _running("--model", "detect")
+    with RunningServer("detect") as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")
 def ours() -> Iterator[str]:
     """A model that reads a number from the pixels, with the extension."""
-    yield from _running("--model", "pixels")
+    with RunningServer("pixels") as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")
 def stock() -> Iterator[str]:
     """The same model, with a stock server's protocol and limits."""
-    yield from _running("--model", "pixels", "--stock")
+    with RunningServer("pixels", stock=True) as server:
+        yield server.url
 
 
 @pytest.fixture(params=["ours", "stock"])

@@ -1,0 +1,23 @@
+"""pytest fixtures: ``pytest_plugins = ["predsession.testing.fixtures"]`` in your ``conftest.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from predsession.testing.servers import RunningServer
+
+
+@pytest.fixture(scope="session")
+def predsession_server() -> Iterator[str]:
+    """The URL of a server whose model reads a number from each picture."""
+    with RunningServer("pixels") as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def predsession_stock_server() -> Iterator[str]:
+    """The same, with a stock server's limits and without the extension."""
+    with RunningServer("pixels", stock=True) as server:
+        yield server.url
