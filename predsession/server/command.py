@@ -14,7 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from predsession.errors import MissingExtraError
-from predsession.server.config import TOKEN_VARIABLE, Door, Limits, ModelSpec, ServerConfig
+from predsession.server.config import TOKEN_VARIABLE, Door, Limits, ModelSpec, Ready, ServerConfig
 from predsession.server.folders import CommandError, server_folder
 
 USAGE, SERVER = 2, 3

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 TOKEN_VARIABLE = "PREDSESSION_SERVER_TOKEN"  # noqa: S105 - the variable's name, not a token
+Ready = Callable[[str, Callable[[], None]], None]
+"""Takes the server's address and what ends it; the latter may be called from any thread."""
+
 KIBI, MEBI, GIBI = 1 << 10, 1 << 20, 1 << 30
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from predsession.server.app import make_app
-from predsession.server.config import ServerConfig
+from predsession.server.config import Ready, ServerConfig
 from predsession.server.service import Service
 
 _KEEP_ALIVE_S = 75  # longer than clients pause between two polls, so that a pooled connection stays good
@@ -67,10 +67,6 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-Ready = Callable[[str, Callable[[], None]], None]
-"""Takes the address and what ends the server, which may be called from any thread."""
-
-
 def serve(config: ServerConfig, listener: socket.socket, *, ready: Ready | None = None) -> None:
     """Serve until a signal, or the end of stdin where that is followed.
 
@@ -117,9 +113,12 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
 
     loop = asyncio.get_running_loop()
 
+    def end_from_outside() -> None:
+        loop.call_soon_threadsafe(end)
+
     def tell(url: str) -> None:
         if ready is not None:
-            ready(url, lambda: loop.call_soon_threadsafe(end))
+            ready(url, end_from_outside)
 
     if ready is None:
         _end_on_signals(end)

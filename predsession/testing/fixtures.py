@@ -11,13 +11,13 @@ from predsession.testing.servers import RunningServer
 
 @pytest.fixture(scope="session")
 def predsession_server() -> Iterator[str]:
-    """The URL of a server whose model reads a number from each picture."""
+    """Run a server whose model reads a number from each picture; its URL."""
     with RunningServer("pixels") as server:
         yield server.url
 
 
 @pytest.fixture(scope="session")
 def predsession_stock_server() -> Iterator[str]:
-    """The same, with a stock server's limits and without the extension."""
+    """Run the same with a stock server's limits and without the extension; its URL."""
     with RunningServer("pixels", stock=True) as server:
         yield server.url

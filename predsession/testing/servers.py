@@ -23,8 +23,8 @@ class RunningServer:
     ----------
     model : str
         As for ``predsession serve``: ``pixels`` reads a number from each picture (see `number_picture`), so
-        that a test sees which picture an answer belongs to; ``detect``, ``segment``, or a model of your own as
-        ``path/to/file.py:name``.
+        that a test sees which picture an answer belongs to; ``detect``, ``segment``, or a model of your own
+        as ``path/to/file.py:name``.
     stock : bool
         Whether to imitate a stock server: its limits, and no extension.
     process : bool
