@@ -30,6 +30,7 @@ Picture = npt.NDArray[np.uint8]
 
 OPEN_CLIPS = 2
 """Clips that are kept open for reading frames one after the other."""
+_CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,41 @@ def need_av(purpose: str) -> None:
         raise MissingExtraError("video", purpose)
 
 
-def probe(path: str | PathLike[str]) -> Clip:
+def open_container(path: str) -> av.container.InputContainer:
+    """Open a file for reading.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Returns
+    -------
+    av.container.InputContainer
+        To be closed by the caller.
+
+    Raises
+    ------
+    av.FFmpegError
+        If it is of no known kind.
+    """
+    import av
+
+    # A file may be sent by anybody. A playlist would be a clip, too, whose parts are other files, or lie on
+    # other hosts; so only containers are opened, and a path is never taken for a protocol.
+    limits = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "file"}
+    return av.open(f"file:{path}", options=limits)
+
+
+def probe(path: str | PathLike[str], *, max_pixels: int | None = None) -> Clip:
     """Look into a clip: its frames are counted by demuxing, which costs milliseconds.
 
     Parameters
     ----------
     path : str or PathLike
         The file.
+    max_pixels : int or None
+        A larger picture is refused before any is decoded.
 
     Returns
     -------
@@ -113,17 +142,20 @@ def probe(path: str | PathLike[str]) -> Clip:
 
     name = str(path)
     try:
-        with av.open(name) as container:
-            return _probe(container, name)
+        with open_container(name) as container:
+            return _probe(container, name, max_pixels)
     except (av.FFmpegError, OSError, ValueError) as error:
         raise SourceError(f"{name} cannot be read as a video: {_words(error)}") from None
 
 
-def _probe(container: av.container.InputContainer, name: str) -> Clip:
+def _probe(container: av.container.InputContainer, name: str, max_pixels: int | None) -> Clip:
     """Read packets, and one frame."""
     if not container.streams.video:
         raise SourceError(f"{name} has no video stream; it may hold only sound")
     stream = container.streams.video[0]
+    width, height = stream.codec_context.width, stream.codec_context.height
+    if max_pixels is not None and width * height > max_pixels:
+        raise SourceError(f"{name} has {width} x {height} pixels; the limit is {max_pixels}")
     packets = [
         (packet.pts if packet.pts is not None else packet.dts, packet.is_keyframe)
         for packet in container.demux(stream)
@@ -157,7 +189,7 @@ def count_frames(path: str) -> int:
 
     count = 0
     try:
-        with av.open(path) as container:
+        with open_container(path) as container:
             stream = container.streams.video[0]
             stream.thread_type = "AUTO"
             for _ in container.decode(stream):
@@ -182,10 +214,8 @@ class ClipReader:
     """
 
     def __init__(self, clip: Clip) -> None:
-        import av
-
         self.clip = clip
-        self._container = av.open(clip.path)
+        self._container = open_container(clip.path)
         self._stream = self._container.streams.video[0]
         self._stream.thread_type = "AUTO"
         self._frames: Iterator[av.VideoFrame] | None = None
