@@ -49,6 +49,7 @@ from predsession.options import (
     merge_settings,
     take_keywords,
 )
+from predsession.prediction import Prediction
 from predsession.progress import (
     Bar,
     NoProgress,
@@ -56,6 +57,7 @@ from predsession.progress import (
     TqdmProgress,
 )
 from predsession.steps import AsyncSteps
+from predsession.tracks import TrackBook
 from predsession.views import SessionViews
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.submits import SubmitOptions
@@ -199,6 +201,7 @@ class PredictionSession(SessionViews):
         self._ended = self._closed = False
         self._first_error: BaseException | None = None
         self._steps = AsyncSteps()
+        self._book = TrackBook() if tracking or tracking_config else None
         self._plan = plan(
             sources,
             frames=frames,
@@ -301,6 +304,8 @@ class PredictionSession(SessionViews):
             self._taken += 1
             kind = "item_errors" if isinstance(outcome, ItemError) else "predictions"
             self._pipeline.shared.counters.add(kind)
+            if self._book is not None and isinstance(outcome, Prediction):
+                self._book.add(outcome)
         self._show()
         return outcome
 

@@ -9,6 +9,7 @@ from predsession.http.auth import show_url
 from predsession.jobs.counters import Report
 from predsession.jobs.pipeline import Pipeline
 from predsession.progress import SessionProgress, SessionStatus
+from predsession.tracks import Track, TrackBook
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.meta import ModelMeta
 from predsession.wire.stages import Stage
@@ -26,6 +27,7 @@ class SessionViews:
     _errors: list[ItemError]
     _taken: int
     _closed: bool
+    _book: TrackBook | None
 
     def __len__(self) -> int:
         total = self._pipeline.known_total()
@@ -95,6 +97,19 @@ class SessionViews:
         """The final result of the session's only job that has one, or the list of them; else None."""
         finals = self._pipeline.course.finals
         return finals[0] if len(finals) == 1 else list(finals) or None
+
+    @property
+    def tracks(self) -> list[Track]:
+        """The tracks of the predictions that were taken so far; all of them after the end.
+
+        Raises
+        ------
+        ValueError
+            If the session does not track.
+        """
+        if self._book is None:
+            raise ValueError("this session does not track: pass tracking=True")
+        return self._book.tracks(self._pipeline.course.finals if self._pipeline.shared.outlet.ended else ())
 
     def __repr__(self) -> str:
         progress = self.progress()

@@ -7,12 +7,14 @@ import codecs
 import json
 import signal
 import sys
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 from predsession.cli.codes import HUNG_UP, OK, SOME_FAILED, TERMINATED, say
 from predsession.errors import ItemError
 
 if TYPE_CHECKING:
+    from predsession.export.video import VideoExport
     from predsession.prediction import Prediction
 
 EXAMPLES = """\
@@ -23,6 +25,7 @@ examples:
   predsession predict photos/ --recursive --conf 0.5 --class person --class dog
   predsession predict photos/ --save-images annotated/       draw the predictions
   predsession predict photos/ --json | jq .name              JSON lines on standard output
+  predsession predict clip.mp4 --track --save-video out.mp4  a video with tracking
 """
 
 
@@ -35,7 +38,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = predict.add_argument
-    add("source", nargs="+", metavar="SOURCE", help="image files, folders, image URLs")
+    add("source", nargs="+", metavar="SOURCE", help="image files, folders, image URLs, or video files")
     add("--url", help="the server; default: $PREDSESSION_URL, else an embedded server is started")
     add("--out", metavar="FILE", help="write the predictions to this file, as JSON lines")
     add("--save-images", metavar="DIR", help="write the pictures with the predictions drawn to this folder")
@@ -50,7 +53,22 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--json", action="store_true", help="print JSON lines instead of a table")
     add("--quiet", action="store_true", help="show no progress bar")
     add("--ca", metavar="FILE", help="a CA bundle to trust")
+    _add_video(predict.add_argument_group("videos"))
     predict.set_defaults(run=run)
+
+
+def _add_video(group: argparse._ArgumentGroup) -> None:
+    """Add the options for videos."""
+    add = group.add_argument
+    add("--track", action="store_true", help="follow objects from frame to frame")
+    add("--tracker", metavar="NAME", help="one of the server's trackers; implies --track")
+    add("--start-frame", type=int, metavar="N", help="the first frame (the last one with --backward)")
+    add("--num-frames", type=int, metavar="N", help="so many frames of the clip, before the stride is taken")
+    add("--end-frame", type=int, metavar="N", help="the first frame that is no longer wanted")
+    add("--duration", type=float, metavar="SECONDS", help="so many seconds of the clip")
+    add("--stride", type=int, metavar="N", help="every so many frames one")
+    add("--backward", action="store_true", help="from the end to the beginning")
+    add("--save-video", metavar="FILE", help="write the frames with the predictions drawn to this clip")
 
 
 def _setting(text: str) -> tuple[str, object]:
@@ -66,8 +84,6 @@ def _setting(text: str) -> tuple[str, object]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from contextlib import ExitStack
-
     from predsession.export.jsonl import JsonlWriter
     from predsession.export.names import OutputNames
     from predsession.session import PredictionSession
@@ -75,23 +91,11 @@ def run(args: argparse.Namespace) -> int:
     # A batch system ends a job with SIGTERM, a closed terminal with SIGHUP: leave by everybody's way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(HUNG_UP))
+    names = OutputNames(args.save_images, args.source) if args.save_images else None
     with ExitStack() as stack:
-        session = stack.enter_context(
-            PredictionSession(
-                args.url,
-                args.source[0] if len(args.source) == 1 else args.source,
-                recursive=args.recursive,
-                conf=args.conf,
-                classes=args.classes,
-                settings=dict(args.settings),
-                batch_size=args.batch_size,
-                on_error=args.on_error,
-                show_progress=not args.quiet,
-                verify=args.ca or True,
-            )
-        )
+        session = stack.enter_context(PredictionSession(args.url, **_keywords(args)))
         writer = stack.enter_context(JsonlWriter(args.out)) if args.out else None
-        names = OutputNames(args.save_images, args.source) if args.save_images else None
+        clip = stack.enter_context(_video(args.save_video)) if args.save_video else None
         report = _Report(as_json=args.json)
         try:
             for outcome in session:
@@ -99,11 +103,43 @@ def run(args: argparse.Namespace) -> int:
                     writer.write(outcome)
                 if names is not None and not isinstance(outcome, ItemError):
                     outcome.visualize(save_path=names.path_for(outcome))
+                if clip is not None and not isinstance(outcome, ItemError):
+                    clip.write(outcome)
                 report.add(outcome)
         except ItemError as error:
             say(str(error))
     report.end()
     return SOME_FAILED if session.errors else OK
+
+
+def _keywords(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the session's keywords."""
+    return {
+        "input": args.source[0] if len(args.source) == 1 else args.source,
+        "recursive": args.recursive,
+        "conf": args.conf,
+        "classes": args.classes,
+        "settings": dict(args.settings),
+        "batch_size": args.batch_size,
+        "on_error": args.on_error,
+        "show_progress": not args.quiet,
+        "verify": args.ca or True,
+        "tracking": True if args.track or args.tracker else None,
+        "tracking_config": {"tracker": args.tracker} if args.tracker else None,
+        "start_frame": args.start_frame,
+        "num_frames": args.num_frames,
+        "end_frame": args.end_frame,
+        "duration": args.duration,
+        "stride": args.stride,
+        "direction": "backward" if args.backward else None,
+    }
+
+
+def _video(path: str) -> VideoExport:
+    """Open the clip to write."""
+    from predsession.export.video import VideoExport
+
+    return VideoExport(path)
 
 
 def _speaks_utf8() -> bool:
@@ -132,6 +168,8 @@ class _Report:
             print(to_line(outcome, ascii_only=not _speaks_utf8()), flush=True)
             return
         name = outcome.path or outcome.name
+        frame = None if isinstance(outcome, ItemError) else outcome.frame_index
+        name = name if frame is None else f"{name} #{frame}"
         if isinstance(outcome, ItemError):
             self._rows.append((name, "-", f"error: {outcome.reason}"))
             return

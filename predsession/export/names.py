@@ -53,6 +53,8 @@ class OutputNames:
             Below the folder, never given before by this object: on a clash ``_2``, ``_3`` ... is added.
         """
         place = self._place(prediction)
+        if prediction.frame_index is not None:
+            place = place.with_name(f"{place.stem}_{prediction.frame_index:06d}.png")
         suffix = place.suffix if place.suffix.lower() in KEPT_SUFFIXES else place.suffix + ".png"
         stem, count = str(place.parent / _shortened(place.stem)), 1
         name = f"{stem}{suffix}"

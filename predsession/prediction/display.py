@@ -94,6 +94,7 @@ class Shown(Rows):
         opacity: float = 0.4,
         draw_tags: bool = True,
         fill_rectangles: bool = False,
+        trails: Sequence[npt.NDArray[np.floating] | None] | None = None,
     ) -> npt.NDArray[np.uint8]:
         """Draw what was found on the picture.
 
@@ -115,6 +116,8 @@ class Shown(Rows):
             Write class, score and track beside each object.
         fill_rectangles : bool
             Fill rectangles as if they were masks.
+        trails : sequence of (M, 2) float ndarray or None
+            For each object the points it came along, x and y, oldest first; None for none.
 
         Returns
         -------
@@ -144,6 +147,7 @@ class Shown(Rows):
             labels=draw_tags,
             thickness=thickness,
             opacity=opacity,
+            trails=trails,
         )
         if save_path is not None:
             write_picture(drawn, save_path)
@@ -160,6 +164,7 @@ class Shown(Rows):
         labels: bool,
         thickness: int | None,
         opacity: float,
+        trails: Sequence[npt.NDArray[np.floating] | None] | None,
     ) -> npt.NDArray[np.uint8]:
         """Hand everything there is to the renderer."""
         filled = [fill_rectangles or kind != "rectangle" for kind in self.shapes]
@@ -176,6 +181,7 @@ class Shown(Rows):
             box_rows=[kind in _BOXED for kind in self.shapes],
             thickness=thickness,
             opacity=opacity,
+            trails=trails,
         )
 
     def _labels(self) -> list[str]:

@@ -1,0 +1,159 @@
+"""Tracks: the same object over the frames of a clip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from predsession.prediction import Prediction
+from predsession.wire.jsontypes import JSON, as_list, as_object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """One object over the frames in which it was seen.
+
+    Parameters
+    ----------
+    id : int
+        Its number, from 1 in each clip.
+    class_name : str
+        What it is: the class it was given most often.
+    path : str or None
+        The clip.
+    frames : (N,) int64 ndarray
+        Frame indexes, ascending.
+    boxes : (N, 4) float32 ndarray, xyxy, pixels
+        Where it was.
+    scores : (N,) float32 ndarray
+        How sure the detector was.
+    """
+
+    id: int
+    class_name: str
+    path: str | None
+    frames: npt.NDArray[np.int64] = field(repr=False)
+    boxes: npt.NDArray[np.float32] = field(repr=False)
+    scores: npt.NDArray[np.float32] = field(repr=False)
+
+    def __len__(self) -> int:
+        """Return in how many frames it was seen."""
+        return len(self.frames)
+
+
+@dataclass(slots=True)
+class _Sightings:
+    """A track while it is being gathered: small arrays of numbers, no predictions."""
+
+    classes: dict[str, int] = field(default_factory=dict)
+    rows: list[tuple[int, float, float, float, float, float]] = field(default_factory=list)
+
+
+class TrackBook:
+    """Gathers the tracks of predictions as they pass; keeps numbers, not the predictions."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str | None, int], _Sightings] = {}
+
+    def add(self, prediction: Prediction) -> None:
+        """Take the tracked objects of a prediction."""
+        ids = prediction.track_ids
+        if ids is None or prediction.frame_index is None:
+            return
+        rows = zip(ids, prediction.classes, prediction.boxes, prediction.scores, strict=True)
+        for number, name, box, score in rows:
+            if number < 0:
+                continue
+            seen = self._open.setdefault((prediction.path, int(number)), _Sightings())
+            seen.classes[name] = seen.classes.get(name, 0) + 1
+            x1, y1, x2, y2 = (float(side) for side in box)
+            seen.rows.append((prediction.frame_index, x1, y1, x2, y2, float(score)))
+
+    def tracks(self, finals: Sequence[JSON] = ()) -> list[Track]:
+        """Return the tracks, by clip and id.
+
+        Parameters
+        ----------
+        finals : sequence of JSON
+            The final results of the clips, in the clips' order: where one says which tracks there are, a
+            tracker that looks back has the last word.
+
+        Returns
+        -------
+        list of Track
+            Each with at least one frame.
+        """
+        clips = list(dict.fromkeys(clip for clip, _ in self._open))
+        said = [tracked_ids(final) for final in finals]
+        told = dict(zip(clips, said, strict=True)) if len(said) == len(clips) and all(said) else {}
+        order = sorted(self._open, key=lambda key: (clips.index(key[0]), key[1]))
+        tracks = (_track(key, self._open[key], told.get(key[0])) for key in order)
+        return [track for track in tracks if len(track)]
+
+
+def _track(key: tuple[str | None, int], seen: _Sightings, told: dict[int, set[int]] | None) -> Track:
+    """Turn what was gathered into a track, as far as the final result has it."""
+    kept = [row for row in sorted(seen.rows) if told is None or row[0] in told.get(key[1], ())]
+    rows = np.array(kept, np.float64).reshape(-1, 6)
+    return Track(
+        id=key[1],
+        class_name=max(seen.classes, key=lambda name: seen.classes[name]),
+        path=key[0],
+        frames=rows[:, 0].astype(np.int64),
+        boxes=rows[:, 1:5].astype(np.float32),
+        scores=rows[:, 5].astype(np.float32),
+    )
+
+
+def tracked_ids(final: JSON) -> dict[int, set[int]]:
+    """Read a server's final result: which tracks it says there are in which frames.
+
+    Parameters
+    ----------
+    final : JSON
+        The final result of a job.
+
+    Returns
+    -------
+    dict of int to set of int
+        Frame indexes by track id; empty where the result has no tracks.
+    """
+    frames = as_list(as_object(as_object(final).get("video_ann")).get("frames"))
+    found: dict[int, set[int]] = {}
+    for frame in map(as_object, frames):
+        index = frame.get("index")
+        for figure in map(as_object, as_list(frame.get("figures"))):
+            number = _id(figure)
+            if number is not None and isinstance(index, int):
+                found.setdefault(number, set()).add(index)
+    return found
+
+
+def _id(figure: Mapping[str, JSON]) -> int | None:
+    """Return a figure's track id; the wire has it as text."""
+    try:
+        return int(str(figure.get("trackId")))
+    except ValueError:
+        return None
+
+
+def gather(predictions: Iterable[Prediction]) -> list[Track]:
+    """Return the tracks of predictions that were kept.
+
+    Parameters
+    ----------
+    predictions : iterable of Prediction
+        Of tracked clips.
+
+    Returns
+    -------
+    list of Track
+        By clip and id.
+    """
+    book = TrackBook()
+    for prediction in predictions:
+        book.add(prediction)
+    return book.tracks()
