@@ -107,14 +107,21 @@ class Server:
     def kill(self) -> None:
         """End it as a crash does."""
         self.process.kill()
-        self._end()
+        self.wait()
 
     def terminate(self) -> int:
         """End it as an operator does, and return its exit code."""
         self.process.terminate()
-        return self._end()
+        return self.wait()
 
-    def _end(self) -> int:
+    def hang_up(self) -> int:
+        """Close its stdin, as happens when its parent dies, and return its exit code."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit code."""
         code = self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)
         self._close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 from pathlib import Path
 
@@ -143,20 +142,31 @@ def test_ephemeral_leaves_nothing(tmp_path: Path) -> None:
         assert len(list(tmp_path.iterdir())) == 1, "its own; the other was removed"
 
 
-def test_no_worker_outlives_its_server() -> None:
-    """After a kill, and after the end of stdin, the worker is gone, even in the middle of a long batch."""
-    for end in ("kill", "stdin"):
-        with Server("pixels", "--limit-grace", "0.2") as server, Caller(server.url) as caller:
-            caller.submit([png(1)], settings={"hang_at": 1})
-            (worker,) = server.workers()
-            if end == "kill":
-                server.kill()
-            else:
-                assert server.process.stdin is not None
-                server.process.stdin.close()
-                server.process.wait(60)
-                server._end()
-            until(lambda worker=worker: not _alive(worker), "the end of the worker")
+STUCK = '''
+import ctypes
+class Stuck:
+    """Hangs inside a library without letting go of Python, so that no thread of its process runs."""
+    classes = ["a"]
+    def predict(self, images, settings):
+        ctypes.PyDLL(None).sleep(3600)
+'''
+
+
+@pytest.mark.parametrize("end", ["kill", "stdin", "terminate"])
+def test_no_worker_outlives_its_server(tmp_path: Path, end: str) -> None:
+    """However the server ends, its worker is gone, even one that hangs inside a library."""
+    (tmp_path / "stuck.py").write_text(STUCK)
+    with Server(f"{tmp_path}/stuck.py:Stuck", "--limit-grace", "0.2") as server, Caller(server.url) as caller:
+        uuid = caller.submit([png(1)])
+        until(lambda: caller.progress(uuid)["is_inferring"], "the start")
+        (worker,) = server.workers()
+        if end == "kill":
+            server.kill()
+        elif end == "stdin":
+            server.hang_up()
+        else:
+            assert server.terminate() == 0
+        until(lambda: not _alive(worker), "the end of the worker")
 
 
 def _alive(pid: int) -> bool:
@@ -191,8 +201,7 @@ def test_restart_without_the_model(tmp_path: Path) -> None:
     """Jobs of a model that the next server does not have end with an error that names it."""
     with Server("pixels", "--data", str(tmp_path)) as server, Caller(server.url) as caller:
         uuid = caller.submit([png(n) for n in range(50)], settings={"delay": 0.05}, batch_size=1)
-        server.process.send_signal(signal.SIGKILL)
-        server._end()
+        server.kill()
     with Server("--model", "other=pixels", "--data", str(tmp_path)) as server, Caller(server.url) as caller:
         state = caller.progress(uuid)
         assert state["stage"] == "Error"

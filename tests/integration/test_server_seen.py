@@ -158,7 +158,7 @@ def test_signals_end_gracefully(number: signal.Signals) -> None:
     with Server("pixels") as server:
         (worker,) = server.workers()
         server.process.send_signal(number)
-        assert server._end() == 0
+        assert server.wait() == 0
         assert "Traceback" not in server.log
         assert not Path(f"/proc/{worker}").exists()
 
