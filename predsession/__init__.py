@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from predsession.errors import (
         AuthError,
+        ClipShorterWarning,
         ConnectError,
         InvalidRequestError,
         ItemError,
@@ -39,10 +40,13 @@ if TYPE_CHECKING:
         TransportError,
         UploadTooLargeError,
     )
+    from predsession.http.transport import ConnectionOptions
     from predsession.jobs.counters import Report
+    from predsession.model import DeployedModel, connect
     from predsession.prediction import Prediction
     from predsession.progress import SessionProgress, SessionStatus
     from predsession.session import PredictionSession
+    from predsession.tracks import Track
     from predsession.wire.geometry import MaskCrop, Size
     from predsession.wire.meta import ClassInfo, ModelMeta
 
@@ -51,7 +55,10 @@ __version__ = "0.1.0"
 __all__ = [
     "AuthError",
     "ClassInfo",
+    "ClipShorterWarning",
     "ConnectError",
+    "ConnectionOptions",
+    "DeployedModel",
     "InvalidRequestError",
     "ItemError",
     "JobCancelledError",
@@ -81,11 +88,18 @@ __all__ = [
     "Size",
     "SourceError",
     "StoreError",
+    "Track",
     "TransportError",
     "UploadTooLargeError",
+    "connect",
 ]
 
 _HOMES = {
+    "ConnectionOptions": "predsession.http.transport",
+    "ClipShorterWarning": "predsession.errors",
+    "Track": "predsession.tracks",
+    "DeployedModel": "predsession.model",
+    "connect": "predsession.model",
     "AuthError": "predsession.errors",
     "ClassInfo": "predsession.wire.meta",
     "ConnectError": "predsession.errors",
