@@ -135,8 +135,6 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
 
 def _end_on_signals(end: object) -> None:
     """End gracefully on SIGTERM and SIGINT; a second one ends at once."""
-    if threading.current_thread() is not threading.main_thread():
-        return  # Python gives signals to the main thread only; who runs us in another one ends us himself
     loop = asyncio.get_running_loop()
     assert callable(end)
 
