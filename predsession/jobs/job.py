@@ -42,9 +42,20 @@ class JobReader:
     identified : bool
         Whether each result tells what it belongs to (frames, ids), so that a lost answer leaves a gap that is
         seen, and nothing need be held back.
+    again : bool
+        Whether these items are run again because answers were lost. On a stock server the end is then waited
+        for with calls that take nothing, and all is popped at once: one answer that may be lost, not many.
     """
 
-    def __init__(self, shared: Shared, uuid: str, *, expected: int | None, identified: bool = False) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        uuid: str,
+        *,
+        expected: int | None,
+        identified: bool = False,
+        again: bool = False,
+    ) -> None:
         self.uuid = uuid
         self.state: JobState | None = None
         """The last answer."""
@@ -53,6 +64,7 @@ class JobReader:
         self._shared = shared
         self._expected = expected
         self._identified = identified
+        self._again = again
         self._received = 0
         self._changed_at = 0.0
         self._seen: tuple[str, int | None, int] = ("", None, 0)
@@ -138,6 +150,8 @@ class JobReader:
 
     def _read_stock(self) -> Iterator[Sequence[JSONObject]]:
         """Read by popping; after a lost answer hold back until the count is known."""
+        if self._again:
+            self._wait_for_end()
         pace, lost, held = PollPace(), 0, list[JSONObject]()
         doubtful = False
         while not self._shared.cancel.is_set():
@@ -159,6 +173,18 @@ class JobReader:
             self._rest(pace, bool(state.results))
         if held and self._is_complete(len(held)):
             yield held
+
+    def _wait_for_end(self) -> None:
+        """Ask how far the job is, which takes nothing, until it is over."""
+        pace = PollPace()
+        while not self._shared.cancel.is_set():
+            reply = self._call(calls.progress(self.uuid))
+            if is_unknown_job(reply):
+                return  # the pop that follows says so
+            state = self._note(parse_job(reply))
+            if state.finished or state.stage.terminal:
+                return
+            self._rest(pace, False)
 
     def _pop_stock(self, lost: int) -> Reply | None:
         """Pop once; None if the answer may have been lost together with results."""

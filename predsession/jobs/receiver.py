@@ -78,7 +78,8 @@ class Receiver:
         assert batch.uuid is not None
         shared, waiting = self._shared, iter(batch.sent)
         began = max(batch.sent_at, self._free_since)
-        reader = JobReader(shared, batch.uuid, expected=len(batch.sent))
+        again = any(slot.tries > 1 for slot in batch.sent)
+        reader = JobReader(shared, batch.uuid, expected=len(batch.sent), again=again)
         for group in reader.results():
             with shared.counters.timed("seconds_parse"):
                 for item in group:

@@ -148,3 +148,18 @@ def test_cancelling_ends_the_reading() -> None:
         seen.extend(group)
         job._shared.cancel.set()
     assert len(seen) == 1
+
+
+def test_what_is_run_again_is_popped_once() -> None:
+    """The end is waited for with calls that take nothing: one answer that may be lost, not many."""
+    running, ended = job_reply(), job_reply(stage="Finished", finished=True, current=2, total=2)
+    script = ScriptedTransport(
+        get_session_info=[STOCK],
+        get_model_meta=[reply({"classes": []})],
+        get_inference_progress=[running, running, ended],
+        pop_inference_results=[job_reply(items(1, 2), stage="Finished", finished=True)],
+    )
+    shared = Shared(script, PipelineOptions(SubmitOptions("session", {}), clock=FakeClock()))
+    shared.facts.ask()
+    assert numbers(JobReader(shared, "u1", expected=2, again=True)) == [1, 2]
+    assert script.endpoints().count("pop_inference_results") == 1
