@@ -53,6 +53,9 @@ class Clip:
         Seconds.
     keyframes : (K,) int64 ndarray
         Indexes of the frames at which decoding can begin.
+    counted : bool
+        Whether frames are told by counting from a keyframe: an AVI file knows the order of its frames and
+        their rate, and what a decoder says of their times there is guessed.
     """
 
     path: str
@@ -62,6 +65,7 @@ class Clip:
     pts: npt.NDArray[np.int64] = field(repr=False)
     time_base: Fraction
     keyframes: npt.NDArray[np.int64] = field(repr=False)
+    counted: bool = False
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -156,8 +160,9 @@ def _probe(container: av.container.InputContainer, name: str, max_pixels: int | 
     width, height = stream.codec_context.width, stream.codec_context.height
     if max_pixels is not None and width * height > max_pixels:
         raise SourceError(f"{name} has {width} x {height} pixels; the limit is {max_pixels}")
+    counted = "avi" in container.format.name
     packets = [
-        (packet.pts if packet.pts is not None else packet.dts, packet.is_keyframe)
+        (packet.dts if counted or packet.pts is None else packet.pts, packet.is_keyframe)
         for packet in container.demux(stream)
         if packet.size and not packet.is_discard
     ]
@@ -180,23 +185,52 @@ def _probe(container: av.container.InputContainer, name: str, max_pixels: int | 
         pts=pts,
         time_base=Fraction(stream.time_base),
         keyframes=np.array([number for number, (_, key) in enumerate(shown) if key], np.int64),
+        counted=counted,
     )
 
 
-def count_frames(path: str) -> int:
-    """Decode a whole clip; return how many frames come out, up to the first that is damaged."""
+def count_frames(clip: Clip) -> int:
+    """Decode a whole clip and find out where it really ends.
+
+    Parameters
+    ----------
+    clip : Clip
+        From `probe`, which counts packets.
+
+    Returns
+    -------
+    int
+        One more than the index of the last frame that can be decoded; frames before it may be damaged.
+    """
+    last, seen = -1, 0
+    with open_container(clip.path) as container:
+        for _, frames in _decoded(container, container.streams.video[0]):
+            seen += len(frames)
+            last = max([last, *(int(frame.pts) for frame in frames if frame.pts is not None)])
+    return seen if clip.counted else int(np.searchsorted(clip.pts, last, side="right"))
+
+
+def _decoded(
+    container: av.container.InputContainer, stream: av.VideoStream
+) -> Iterator[tuple[av.Packet[av.VideoStream], list[av.VideoFrame]]]:
+    """Yield packets with the frames that come out; a damaged one takes none of the others with it.
+
+    The library's own iteration ends at the first damaged packet, and with it go the frames before that the
+    decoder still holds back.
+
+    Yields
+    ------
+    tuple of Packet and list of VideoFrame
+        In the order of decoding.
+    """
     import av
 
-    count = 0
-    try:
-        with open_container(path) as container:
-            stream = container.streams.video[0]
-            stream.thread_type = "AUTO"
-            for _ in container.decode(stream):
-                count += 1
-    except av.FFmpegError:
-        pass
-    return count
+    for packet in container.demux(stream):
+        try:
+            frames = packet.decode()
+        except av.FFmpegError:
+            continue
+        yield packet, frames
 
 
 def _words(error: Exception) -> str:
@@ -217,8 +251,9 @@ class ClipReader:
         self.clip = clip
         self._container = open_container(clip.path)
         self._stream = self._container.streams.video[0]
-        self._stream.thread_type = "AUTO"
-        self._frames: Iterator[av.VideoFrame] | None = None
+        # Not AUTO: with a thread for each frame, a damaged packet takes the sound frames before it along.
+        self._stream.thread_type = "SLICE"
+        self._frames: Iterator[tuple[int | None, av.VideoFrame]] | None = None
         self._next = 0
 
     def read(self, index: int) -> Picture:
@@ -246,11 +281,11 @@ class ClipReader:
             raise ItemError(f"{clip.path} has no frame {index}: it has {len(clip)}", index=index)
         wanted = int(clip.pts[index])
         try:
-            for frame in self._from(index):
-                if frame.pts is None or frame.pts < wanted:
+            for at, frame in self._from(index):
+                if at is None or at < wanted:
                     continue
                 self._next = index + 1
-                if frame.pts == wanted:
+                if at == wanted:
                     return upright(frame)
                 break
         except av.FFmpegError as error:
@@ -259,14 +294,29 @@ class ClipReader:
         self._frames = None
         raise ItemError(f"frame {index} of {clip.path} cannot be decoded", index=index, path=clip.path)
 
-    def _from(self, index: int) -> Iterator[av.VideoFrame]:
-        """Return the decoder at, or before, a frame: where it stands, or at the last keyframe before it."""
+    def _from(self, index: int) -> Iterator[tuple[int | None, av.VideoFrame]]:
+        """Return frames and when each is shown, from where the decoder stands or the keyframe before."""
         place = int(np.searchsorted(self.clip.keyframes, index, side="right")) - 1
         keyframe = int(self.clip.keyframes[place]) if place >= 0 else 0
         if self._frames is None or index < self._next or keyframe > self._next:
             self._container.seek(int(self.clip.pts[keyframe]), stream=self._stream, backward=True)
-            self._frames = iter(self._container.decode(self._stream))
+            self._frames = self._count() if self.clip.counted else self._decode()
         return self._frames
+
+    def _decode(self) -> Iterator[tuple[int | None, av.VideoFrame]]:
+        """Yield frames from here on."""
+        return ((frame.pts, frame) for _, some in _decoded(self._container, self._stream) for frame in some)
+
+    def _count(self) -> Iterator[tuple[int | None, av.VideoFrame]]:
+        """Yield frames from a keyframe on, which is the first that is shown of those that follow it."""
+        pts = self.clip.pts
+        place: int | None = None
+        for packet, frames in _decoded(self._container, self._stream):
+            if place is None:
+                place = int(np.searchsorted(pts, packet.dts if packet.dts is not None else pts[0]))
+            for frame in frames:
+                yield int(pts[place]) if place < len(pts) else None, frame
+                place += 1
 
     def close(self) -> None:
         """Close the file."""

@@ -81,21 +81,30 @@ class ClipRun:
         """The frames, in order; None until the server has said how many there are."""
         self.at = 0
         """How many outcomes have been handed over."""
-        self.tries = 1
+        self.runs = 1
+        """How many jobs there were for it."""
+        self.fruitless = 0
+        """How many of them in a row brought nothing."""
+        self.length: int | None = None
+        """How many frames the clip really has, once that was looked into."""
         self.spool = Spool()
-        self.digests: list[bytes] = []
-        """Of the results handed over, where the clip is tracked."""
+        """Results by frame."""
+        self.digests: dict[int, bytes] = {}
+        """By frame, of the results handed over, where the clip is tracked."""
 
     def learn_total(self, total: int | None) -> None:
         """Take the number of frames from the server, where it was not known."""
         if self.frames is None and total is not None:
             self.frames = range(0, total * self.item.stride, self.item.stride)
 
-    def position(self, frame: int) -> int:
-        """Return the position of a frame among those wanted."""
+    def check(self, frame: int) -> None:
+        """Make sure that a frame was asked for."""
         if self.frames is None or frame not in self.frames:
             raise errors.ProtocolError(f"{self.item.label}: the server answered frame {frame}, not asked for")
-        return self.frames.index(frame)
+
+    def handed(self, frame: int) -> bool:
+        """Whether a frame's outcome was handed over."""
+        return self.frames is not None and self.frames.index(frame) < self.at
 
     def missing(self) -> list[range]:
         """Return the frames without a result, in stretches."""
@@ -103,7 +112,7 @@ class ClipRun:
         begin: int | None = None
         frames = self.frames or range(0)
         for position in range(self.at, len(frames) + 1):
-            here = position < len(frames) and position not in self.spool
+            here = position < len(frames) and frames[position] not in self.spool
             if here and begin is None:
                 begin = position
             elif not here and begin is not None:
@@ -201,13 +210,13 @@ class ClipCourse:
             frames = self._still_missing(run, reader)
             if frames is None:
                 return
-            run.tries += 1
+            run.runs += 1
             run.uuid = self._start(run.item, frames)
 
     def _read(self, run: ClipRun, frames: range | None) -> JobReader:
         """Read one job of a clip."""
         expected = None if frames is None else len(frames)
-        reader = JobReader(self._shared, run.uuid, expected=expected, identified=True)
+        reader = JobReader(self._shared, run.uuid, expected=expected, identified=True, again=run.runs > 1)
         seen = 0
         for group in reader.results():
             run.learn_total(reader.state.total if reader.state else None)
@@ -222,26 +231,28 @@ class ClipCourse:
 
     def _keep(self, run: ClipRun, frame: int, item: JSONObject) -> None:
         """Keep a frame's result until its turn comes."""
-        position = run.position(frame)
-        if position < run.at and self._tracking is not None and run.tries > 1:
-            if run.digests[position] != _digest(item):
+        if parse_item_fault(item) is not None:
+            self._look_at_length(run)
+        if run.length is not None and frame >= run.length:
+            return  # the clip has no such frame, as the caller has been warned
+        run.check(frame)
+        if run.handed(frame) and self._tracking is not None and run.runs > 1:
+            if run.digests[frame] != _digest(item):
                 raise self._lost_tracks(run)
-        elif position < run.at or position in run.spool:
+        elif run.handed(frame) or frame in run.spool:
             raise errors.ProtocolError(f"{run.item.label}: the server answered frame {frame} twice")
         else:
-            run.spool.put(position, item)
+            run.spool.put(frame, item)
+            run.fruitless = 0
 
     def _still_missing(self, run: ClipRun, reader: JobReader) -> range | None:
         """Return the frames to run again, None if there are none; raise where that is no use."""
-        stretches = run.missing()
-        if stretches and self._cut_to_length(run):
-            stretches = run.missing()
+        if run.missing():
+            self._look_at_length(run)
             self._hand_over(run)
-        elif stretches or not run.frames:
-            names = [f"{run.item.label}, frame {frame}" for piece in stretches for frame in piece]
-            check_failed(reader, names, sent=len(run.frames or ()), unit="frames")
-            if run.tries >= MOST_TRIES:
-                raise missing_results(names, MOST_TRIES, run.uuid)
+        stretches = run.missing()
+        if stretches or not run.frames:
+            self._check_hope(run, reader, stretches)
         if not stretches:
             return None
         self._shared.counters.add("resent_items", sum(map(len, stretches)))
@@ -251,22 +262,31 @@ class ClipCourse:
         run.spool = Spool()
         return run.frames
 
-    def _cut_to_length(self, run: ClipRun) -> bool:
-        """Cut a clip to the frames that can be decoded, once; whether that changed anything."""
+    def _check_hope(self, run: ClipRun, reader: JobReader, stretches: Sequence[range]) -> None:
+        """Raise for a job that failed for another reason than the clip's end, or where nothing comes."""
+        names = [f"{run.item.label}, frame {frame}" for piece in stretches for frame in piece]
+        beyond = run.length is not None and run.item.frames is not None and run.length <= max(run.item.frames)
+        if not beyond or run.runs > 1:
+            check_failed(reader, names, sent=len(run.frames or ()), unit="frames")
+        run.fruitless += 1
+        if run.fruitless >= MOST_TRIES:
+            raise missing_results(names, run.runs, run.uuid)
+
+    def _look_at_length(self, run: ClipRun) -> None:
+        """Find out, once, how many frames the clip really has, and leave out those beyond its end."""
         clip = run.item.clip
-        if clip is None or run.frames is None or run.tries > 1:
-            return False
-        count = count_frames(clip.path)
-        if count > max(run.frames):
-            return False
+        if clip is None or run.frames is None or run.length is not None:
+            return
+        run.length = count_frames(clip)
+        if run.length > max(run.frames):
+            return
         self._shared.warn(
             errors.ClipShorterWarning(
-                f"{run.item.label} gave {count} frames, though it has packets for {len(clip)}"
+                f"{run.item.label} gave {run.length} frames, though it has packets for {len(clip)}"
             )
         )
-        run.cut(count)
+        run.cut(run.length)
         self._lengths[id(run.item)] = len(run.frames)
-        return True
 
     def _lost_tracks(self, run: ClipRun) -> errors.MissingResultsError:
         """Make the error for a tracked clip whose second run differs from what the caller has."""
@@ -280,10 +300,13 @@ class ClipCourse:
 
     def _hand_over(self, run: ClipRun) -> None:
         """Pass on the outcomes that are next in order."""
-        while run.at in run.spool and not self._shared.cancel.is_set():
-            item = run.spool.take(run.at)
+        while run.frames is not None and run.at < len(run.frames) and not self._shared.cancel.is_set():
+            frame = run.frames[run.at]
+            if frame not in run.spool:
+                return
+            item = run.spool.take(frame)
             if self._tracking is not None:
-                run.digests.append(_digest(item))
+                run.digests[frame] = _digest(item)
             self._shared.hand_over(self._outcome(run, item))
             run.at += 1
 
