@@ -105,8 +105,13 @@ class Shared:
 
     def hand_over(self, outcome: Outcome) -> None:
         """Pass on an outcome, waiting for a slow caller; the live jobs are kept alive meanwhile."""
-        while not self.outlet.put(outcome, timeout=KEEP_ALIVE):
+        while not self.outlet.put(outcome, timeout=self._patience()):
             self._keep_alive()
+
+    def _patience(self) -> float:
+        """Return how long the server may go without a sign of life."""
+        lease = self.facts.known_lease()
+        return KEEP_ALIVE if lease is None else min(KEEP_ALIVE, lease / 3)
 
     def _keep_alive(self) -> None:
         """Name the live jobs, so that a server with a lease does not take us for dead."""

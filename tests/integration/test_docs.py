@@ -26,6 +26,7 @@ BLOCKS = [
 def place(tmp_path: Path) -> Path:
     """A folder that looks like the clone, and can be written to."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "clip.mp4").symlink_to(ROOT / "tests" / "samples" / "pedestrians.mp4")
     (tmp_path / "photos").symlink_to(ROOT / "examples" / "photos")
     return tmp_path
 

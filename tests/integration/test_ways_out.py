@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 from predsession import ConnectError, JobTimeoutError, PredictionSession
 from predsession.launch import EmbeddedServer
 from predsession.server.models.pixels import box_number
-from predsession.testing import Fault, FaultyServer
+from predsession.testing import Fault, FaultyServer, RunningServer
 
 Numbered = Callable[..., list[Path]]
 
@@ -216,3 +217,16 @@ def test_a_frozen_server_holds_nobody_up(numbered: Numbered) -> None:
     finally:
         os.kill(server.pid, signal.SIGCONT)
         server.stop()
+
+
+def test_a_pause_longer_than_the_lease(numbered: Numbered) -> None:
+    """A notebook between two cells: the session keeps its jobs alive, and goes on where it stood."""
+    with (
+        RunningServer("pixels", arguments=["--limit-lease", "1.5", "--limit-sweep", "0.2"]) as server,
+        PredictionSession(server.url, numbered(200)) as session,
+    ):
+        got = [box_number(next(session).boxes[0])]
+        time.sleep(4.0)
+        got += [box_number(one.boxes[0]) for one in session]
+        assert session.report().resent_items == 0
+    assert got == list(range(200))
