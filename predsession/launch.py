@@ -20,7 +20,7 @@ from typing import IO
 
 from predsession.errors import ConnectError, MissingExtraError
 
-NEEDED = ("onnxruntime", "python_multipart", "starlette", "uvicorn")
+NEEDED = ("av", "onnxruntime", "python_multipart", "scipy", "starlette", "uvicorn")
 """Modules of the extra ``server``."""
 READY_TIMEOUT = 60.0
 END_TIMEOUT = 10.0

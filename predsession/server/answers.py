@@ -65,7 +65,7 @@ def job_object(job: Job, pending: JSON, *, progress: JSONObject | None = None) -
         "stage": job.stage.value,
         "progress": progress or true,
         "pending_results": pending,
-        "final_result": False,
+        "final_result": job.has_final,
         "exception": job.exception,
         "is_inferring": job.stage is Stage.INFERENCE,
         "stopped": job.stopped,
@@ -74,9 +74,9 @@ def job_object(job: Job, pending: JSON, *, progress: JSONObject | None = None) -
         "created_at": job.created,
         "updated_at": job.updated,
         "cancel_inference": job.stopped,
-        "has_result": False,
+        "has_result": job.has_final,
         "preparing_progress": true,
-        "result": False,
+        "result": job.has_final,
     }
 
 
@@ -123,6 +123,14 @@ def status_answer(job: Job, memory: JSONObject) -> dict[str, JSON]:
         "finished": job.ended,
         **memory,
     }
+
+
+def tracker_of(job: Job) -> dict[str, JSON]:
+    """Return which tracker was asked for, and which one runs, should that one not be installed."""
+    tracking = job.facts.tracking
+    if tracking is None:
+        return {}
+    return {"tracker": {"asked": tracking.asked, "runs": tracking.runs, "settings": tracking.settings}}
 
 
 def pop_answer(flags: dict[str, JSON], items: Sequence[bytes]) -> bytes:
@@ -180,4 +188,5 @@ def listed(job: Job) -> dict[str, JSON]:
         "updated_at": job.updated,
         "age_s": time.monotonic() - job.created,
         "lease": job.facts.extension,
+        **tracker_of(job),
     }

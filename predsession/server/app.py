@@ -17,13 +17,16 @@ from starlette.types import ASGIApp
 
 from predsession.server import answers
 from predsession.server.access import Access
+from predsession.server.id_routes import IdRoutes
 from predsession.server.info_routes import InfoRoutes
 from predsession.server.job_routes import JobRoutes
+from predsession.server.library_routes import LibraryRoutes
 from predsession.server.operate_routes import OperateRoutes
 from predsession.server.page_routes import OPEN_PATHS, PageRoutes
 from predsession.server.refusal import Fault, Refusal
 from predsession.server.service import Service
 from predsession.server.submit_routes import SubmitRoutes
+from predsession.server.video_routes import VideoRoutes
 from predsession.wire.jsontypes import JSON
 
 Handler: TypeAlias = Callable[[Request], Awaitable["JSON | Response"]]
@@ -51,7 +54,7 @@ def make_app(service: Service) -> ASGIApp:
     if door.origins:
         headers = ["content-type", "x-api-key", "authorization", "idempotency-key"]
         app = CORSMiddleware(app, door.origins, allow_methods=["GET", "POST"], allow_headers=headers)
-    known = frozenset(route.path.rsplit("/", 1)[-1] for route in found) - {"", "{name}"}
+    known = frozenset(route.path.rsplit("/", 1)[-1] for route in found if "{" not in route.path) - {""}
     return Access(
         app,
         token=door.token,
@@ -101,6 +104,7 @@ def _calls(service: Service) -> dict[str, Handler]:
         "is_deployed": info.is_deployed,
         "is_ready": info.is_ready,
         "inference_batch_async": submits.inference_batch_async,
+        "inference_video_async": VideoRoutes(service).inference_video_async,
         "inference_image": submits.inference_image,
         "inference_batch": submits.inference_batch,
         "get_inference_progress": jobs.get_inference_progress,
@@ -111,6 +115,12 @@ def _calls(service: Service) -> dict[str, Handler]:
         "stop_inference": jobs.stop_inference,
         "clear_inference_request": jobs.clear_inference_request,
     }
+    by_id = IdRoutes(service)
+    calls["inference_image_id_async"] = by_id.inference_batch_ids_async
+    for name in ("inference_batch_ids", "inference_project_id", "inference_video_id"):
+        calls[f"{name}_async"] = getattr(by_id, f"{name}_async")
+    for name in ("inference_image_id", "inference_batch_ids", "inference_video_id"):
+        calls[name] = getattr(by_id, name)
     if not service.stock:
         calls["list_inference_requests"] = jobs.list_inference_requests
     return calls
@@ -120,7 +130,8 @@ def _reads(service: Service) -> dict[str, Handler]:
     """Return every path that is read with a GET."""
     operate = OperateRoutes(service)
     health: dict[str, Handler] = {"healthz": operate.healthz, "readyz": operate.readyz}
-    return {**health, "metrics": operate.metrics, **PageRoutes(service).reads()}
+    library = {} if service.stock else LibraryRoutes(service).reads()
+    return {**health, "metrics": operate.metrics, **library, **PageRoutes(service).reads()}
 
 
 def _guarded(handler: Handler, *, plain: bool) -> Endpoint:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from predsession.server.job import Advance
+from predsession.server.frames import Frame
+from predsession.server.job import Advance, Job
 from predsession.server.schedule import Piece
-from predsession.server.slices import Slice
+from predsession.server.sources import Picture, identified, item_error
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
+
+Identify = Callable[[Job, int], JSONObject]
 
 
 class Outcome(NamedTuple):
-    """What became of one picture: an item's JSON, or an error with type, message and traceback."""
+    """What became of a picture: its JSON, or an error with type, message and traceback; a tracker's rows."""
 
     item: bytes
     error: JSONObject | None
+    rows: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,13 +34,13 @@ class Batch:
         What the worker calls it.
     pieces : sequence of Piece
         Whose items they are; all jobs want the same settings.
-    pictures : tuple of Slice
+    pictures : tuple of Slice or Frame
         Where they lie, in the order of the pieces.
     """
 
     id: int
     pieces: Sequence[Piece]
-    pictures: tuple[Slice, ...]
+    pictures: tuple[Picture, ...]
 
     @property
     def unwanted(self) -> bool:
@@ -60,8 +63,9 @@ class Batch:
         return {
             "op": "batch",
             "id": self.id,
-            "pictures": [list(picture) for picture in self.pictures],
+            "pictures": [_place(picture) for picture in self.pictures],
             "settings": self.pieces[0].job.facts.settings,
+            "low": self.pieces[0].job.facts.low,
             "singly": singly,
         }
 
@@ -88,13 +92,15 @@ class Batch:
             for piece, picture in zip(pieces, self.pictures, strict=True)
         ]
 
-    def share(self, outcomes: Sequence[Outcome]) -> list[Advance]:
+    def share(self, outcomes: Sequence[Outcome], identify: Identify) -> list[Advance]:
         """Share out outcomes to the jobs.
 
         Parameters
         ----------
         outcomes : sequence of Outcome
             One for each picture.
+        identify : callable
+            Returns by which keys the result of a job's item is known.
 
         Returns
         -------
@@ -102,7 +108,7 @@ class Batch:
             One for each piece.
         """
         rest = iter(outcomes)
-        return [_advance(piece, list(itertools.islice(rest, piece.count))) for piece in self.pieces]
+        return [_advance(piece, list(itertools.islice(rest, piece.count)), identify) for piece in self.pieces]
 
     def dropped(self) -> list[Advance]:
         """Return what is recorded where nothing was computed."""
@@ -115,35 +121,46 @@ def read_outcomes(header: JSONObject, body: bytes) -> list[Outcome]:
     Parameters
     ----------
     header : JSONObject
-        With the size of each item and the error in its stead.
+        With the size of each item and of its rows, and the error in its stead.
     body : bytes
-        The items, one after the other.
+        The items, one after the other, then their rows.
 
     Returns
     -------
     list of Outcome
         One for each picture.
     """
-    sizes = [int(str(size)) for size in as_list(header["sizes"])]
-    ends = list(itertools.accumulate(sizes))
+    parts = [_whole(header[name]) for name in ("sizes", "rows")]
+    ends = itertools.accumulate([*parts[0], *parts[1]], initial=0)
+    pieces = [body[begin:end] for begin, end in itertools.pairwise(ends)]
+    count = len(parts[0])
     errors: list[JSON] = list(as_list(header["errors"]))
     return [
-        Outcome(body[end - size : end], None if error is None else as_object(error))
-        for size, end, error in zip(sizes, ends, errors, strict=True)
+        Outcome(item, None if error is None else as_object(error), rows)
+        for item, error, rows in zip(pieces[:count], errors, pieces[count:], strict=True)
     ]
 
 
-def _advance(piece: Piece, outcomes: list[Outcome]) -> Advance:
+def _whole(numbers: JSON) -> list[int]:
+    """Return a list of whole numbers."""
+    return [int(str(number)) for number in as_list(numbers)]
+
+
+def _place(picture: Picture) -> JSON:
+    """Write down where a picture lies; `worker` reads it."""
+    return picture._asdict() if isinstance(picture, Frame) else list(picture)
+
+
+def _advance(piece: Piece, outcomes: list[Outcome], identify: Identify) -> Advance:
     """Turn outcomes into a job's new results, up to the one that ends it."""
-    items: list[bytes] = []
-    for item, error in outcomes:
-        if error is not None and not piece.job.facts.item_errors:
-            return Advance(piece.job, piece.first, items, piece.count, error)
-        items.append(item if error is None else _item_error(error))
-    return Advance(piece.job, piece.first, items, piece.count)
-
-
-def _item_error(error: JSONObject) -> bytes:
-    """Write the item that stands for a bad one."""
-    brief = {"type": error["type"], "message": error["message"]}
-    return json.dumps({"error": brief}, separators=(",", ":")).encode()
+    job, items = piece.job, list[bytes]()
+    rows = [outcome.rows for outcome in outcomes] if job.facts.tracking is not None else []
+    for number, outcome in enumerate(outcomes, start=piece.first):
+        identity = identify(job, number)
+        if outcome.error is None:
+            items.append(identified(outcome.item, identity))
+        elif job.facts.item_errors:
+            items.append(item_error(outcome.error, identity))
+        else:
+            return Advance(job, piece.first, items, piece.count, outcome.error, rows[: len(items)])
+    return Advance(job, piece.first, items, piece.count, rows=rows)

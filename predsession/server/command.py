@@ -18,7 +18,7 @@ from predsession.server.config import TOKEN_VARIABLE, Door, Limits, ModelSpec, R
 from predsession.server.folders import CommandError, server_folder
 
 USAGE, SERVER = 2, 3
-_NEEDED = ("starlette", "uvicorn", "python_multipart", "onnxruntime")
+_NEEDED = ("av", "onnxruntime", "python_multipart", "scipy", "starlette", "uvicorn")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -46,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--keyfile", type=Path, help="its key")
     add("--cors-origin", action="append", default=[], metavar="ORIGIN", help="let pages of this origin call")
     add("--data", type=Path, metavar="DIR", help="where jobs and results are kept across restarts")
+    add("--library", type=Path, metavar="DIR",
+        help="a folder of pictures and videos that get ids: project / dataset / file")  # fmt: skip
     add("--ephemeral", action="store_true", help="keep nothing: jobs and results end with the server")
     add(
         "--stock",
@@ -242,12 +244,14 @@ def _config(
         plain_errors=args.plain_errors,
         announce=args.announce,
         follow_stdin=args.follow_stdin,
+        library=args.library,
         limits=Limits(**{limit.name: getattr(args, f"limit_{limit.name}") for limit in fields(Limits)}),
     )
 
 
 def _serve(config: ServerConfig) -> None:
     """Take the port and serve."""
+    from predsession.server.library import LibraryError
     from predsession.server.models.card import ModelLoadError
     from predsession.server.serve import serve
     from predsession.server.store import StoreVersionError
@@ -255,7 +259,7 @@ def _serve(config: ServerConfig) -> None:
     with contextlib.closing(_listen(config.door)) as listener:
         try:
             serve(config, listener)
-        except (ModelLoadError, StoreVersionError) as error:
+        except (LibraryError, ModelLoadError, StoreVersionError) as error:
             raise CommandError(str(error), USAGE) from error
 
 

@@ -125,6 +125,8 @@ class ServerConfig:
         Whether it ends with its stdin.
     limits : Limits
         What it refuses.
+    library : Path or None
+        A folder of pictures and videos that have ids.
     """
 
     models: tuple[ModelSpec, ...]
@@ -137,3 +139,4 @@ class ServerConfig:
     announce: bool = False
     follow_stdin: bool = False
     limits: Limits = field(default_factory=Limits)
+    library: Path | None = None

@@ -8,18 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from predsession.server.decode import Pixels
+from predsession.server.detections import pack
 from predsession.server.models.base import Model
 from predsession.server.models.card import ModelCard
 from predsession.server.models.results import Found, check, check_count
+from predsession.server.settings import CONF_NAMES
 from predsession.wire.annotation import annotation_from_arrays
 from predsession.wire.geometry import Size
 from predsession.wire.jsontypes import JSON, JSONObject
 
 _TRACEBACK = 4000  # characters; the end of it is what helps
 
-_ITEM: Mapping[str, JSON] = {
+ITEM: Mapping[str, JSON] = {
     "name": None,
     "path": None,
     "url": None,
@@ -31,7 +34,8 @@ _ITEM: Mapping[str, JSON] = {
     "slides_data": {},
     "data": {},
 }
-_ITEM_TAIL = json.dumps(_ITEM, separators=(",", ":"))[1:]
+"""What follows the annotation in an item: a worker knows none of it."""
+_ITEM_TAIL = json.dumps(ITEM, separators=(",", ":"))[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,13 @@ class Outcome:
         The wire's JSON, empty for an error.
     error : JSONObject or None
         ``type``, ``message`` and ``traceback``.
+    rows : bytes
+        For a tracker: every detection, also those that are too weak for the item (`tracking.pack`).
     """
 
     item: bytes = b""
     error: JSONObject | None = None
+    rows: bytes = b""
 
 
 def describe_error(error: BaseException, blamed: str = "") -> JSONObject:
@@ -91,7 +98,9 @@ class Inference:
         self._card = card
         self._float_boxes = float_boxes
 
-    def run(self, images: Sequence[Pixels], settings: JSONObject, *, singly: bool) -> list[Outcome]:
+    def run(
+        self, images: Sequence[Pixels], settings: JSONObject, *, singly: bool, low: float | None = None
+    ) -> list[Outcome]:
         """Predict, check and write down.
 
         Parameters
@@ -102,39 +111,62 @@ class Inference:
             The model's, complete.
         singly : bool
             Whether a batch that fails is tried again picture by picture, so that the others get their answer.
+        low : float or None
+            For a tracker: the lowest score of a detection that it wants to know of.
 
         Returns
         -------
         list of Outcome
             One for each picture.
         """
+        asked = settings if low is None else self._lowered(settings, low)
         try:
-            results = check_count(self._model.predict(list(images), settings), len(images))
+            results = check_count(self._model.predict(list(images), asked), len(images))
         except Exception as error:  # noqa: BLE001 - a model is somebody's code and raises anything
             if singly and len(images) > 1:
-                return [self.run([image], settings, singly=False)[0] for image in images]
+                return [self.run([image], settings, singly=False, low=low)[0] for image in images]
             return [Outcome(error=describe_error(error, self._name))] * len(images)
-        return [self._write(result, image, settings) for result, image in zip(results, images, strict=True)]
+        return [
+            self._write(result, image, settings, tracked=low is not None)
+            for result, image in zip(results, images, strict=True)
+        ]
 
-    def _write(self, result: object, image: Pixels, settings: JSONObject) -> Outcome:
+    def _lowered(self, settings: JSONObject, low: float) -> JSONObject:
+        """Let weak detections through: they keep a track alive where its object is half hidden."""
+        name, conf = self._conf(settings)
+        return settings if conf is None else {**settings, name: min(conf, low)}
+
+    def _write(self, result: object, image: Pixels, settings: JSONObject, *, tracked: bool) -> Outcome:
         """Check one result and write its item."""
         try:
             size = Size(image.shape[1], image.shape[0])
-            found = self._wanted(check(result, size, self._card), settings)
-            return Outcome(item=self._item(found, size))
+            found = check(result, size, self._card)
+            strong, wanted = self._strong(found, settings), self._of_classes(found, settings)
+            rows = pack(found, strong & wanted, keep=wanted) if tracked else b""
+            keep = strong & wanted
+            return Outcome(item=self._item(found if keep.all() else found.rows(keep), size), rows=rows)
         except Exception as error:  # noqa: BLE001 - as above
             return Outcome(error=describe_error(error, self._name))
 
-    def _wanted(self, found: Found, settings: JSONObject) -> Found:
-        """Apply the settings that hold for every model: ``conf`` and ``classes``."""
-        conf, classes = settings.get("conf"), settings.get("classes")
-        keep = np.ones(len(found.boxes), np.bool_)
-        if isinstance(conf, (int, float)) and self._card.shape == "rectangle":
-            keep &= found.scores >= conf
+    def _strong(self, found: Found, settings: JSONObject) -> npt.NDArray[np.bool_]:
+        """Mark the rows that reach ``conf``, a setting of every model."""
+        _, conf = self._conf(settings)
+        return np.ones(len(found.boxes), np.bool_) if conf is None else np.asarray(found.scores >= conf)
+
+    def _conf(self, settings: JSONObject) -> tuple[str, float | None]:
+        """Return the lowest score, and its name; a model of masks may mean something else by it."""
+        name = next((name for name in CONF_NAMES if name in settings), "conf")
+        value = settings.get(name)
+        known = self._card.shape == "rectangle" and isinstance(value, (int, float))
+        return name, float(str(value)) if known else None
+
+    def _of_classes(self, found: Found, settings: JSONObject) -> npt.NDArray[np.bool_]:
+        """Mark the rows of the wanted ``classes``, likewise."""
+        classes = settings.get("classes")
         if isinstance(classes, Sequence) and not isinstance(classes, str):
             ids = [number for number, name in enumerate(self._card.classes) if name in classes]
-            keep &= np.isin(found.class_ids, ids)
-        return found if keep.all() else found.rows(keep)
+            return np.isin(found.class_ids, ids)
+        return np.ones(len(found.boxes), np.bool_)
 
     def _item(self, found: Found, size: Size) -> bytes:
         """Write the item as the wire's JSON."""

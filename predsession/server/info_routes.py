@@ -12,6 +12,7 @@ from predsession.server.choice import chosen
 from predsession.server.refusal import Refusal
 from predsession.server.runner import Runner
 from predsession.server.service import FEATURES, Service
+from predsession.server.tracking import STOCK, tracker_names, tracker_settings
 from predsession.wire.jsontypes import JSON, JSONObject, as_object
 
 
@@ -35,11 +36,11 @@ class InfoRoutes:
             "session_id": None,
             "number_of_classes": len(card.classes),
             "sliding_window_support": "none",
-            "videos_support": False,
-            "async_video_inference_support": False,
-            "tracking_on_videos_support": False,
+            "videos_support": True,
+            "async_video_inference_support": True,
+            "tracking_on_videos_support": True,
             "async_image_inference_support": True,
-            "tracking_algorithms": [],
+            "tracking_algorithms": [STOCK] if self._service.stock else tracker_names(),
             "batch_inference_support": True,
             "max_batch_size": card.max_batch_size,
             "task type": card.task,
@@ -62,8 +63,9 @@ class InfoRoutes:
         return {"settings": (await self._runner(request)).card.settings}
 
     async def get_tracking_settings(self, _: Request) -> JSON:
-        """Say what can be set for tracking."""
-        return {}
+        """Say what can be set for tracking, with the defaults."""
+        settings = tracker_settings()
+        return {STOCK: settings[STOCK]} if self._service.stock else settings
 
     async def get_status(self, request: Request) -> JSON:
         """Say whether the model is there, and how much memory is used."""

@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from predsession.server import work
+from predsession.server.work import ClipWork, TrackWork, WriteWork
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.stages import Stage, parse_stage, step
 
@@ -23,7 +25,7 @@ class JobFacts:
     model : str
         The model's name.
     sizes : tuple of int
-        Bytes of each item; they lie one after the other in the upload.
+        Bytes of each uploaded file; they lie one after the other in the upload.
     settings : JSONObject
         The model's settings, complete.
     batch_size : int
@@ -40,6 +42,14 @@ class JobFacts:
         The session the job belongs to.
     first_index : int or None
         The position of the first item in the caller's source.
+    clip : ClipWork or None
+        The frames that are the items, where they are not the uploaded files.
+    records : tuple of int or None
+        The ids of the library's pictures that are the items, likewise.
+    tracking : TrackWork or None
+        How a clip is tracked.
+    writing : WriteWork or None
+        How predictions are written back.
     """
 
     model: str
@@ -52,11 +62,22 @@ class JobFacts:
     item_errors: bool = False
     session: str | None = None
     first_index: int | None = None
+    clip: ClipWork | None = None
+    records: tuple[int, ...] | None = None
+    tracking: TrackWork | None = None
+    writing: WriteWork | None = None
 
     @property
     def total(self) -> int:
         """How many items."""
-        return len(self.sizes)
+        if self.clip is not None:
+            return self.clip.count
+        return len(self.sizes if self.records is None else self.records)
+
+    @property
+    def low(self) -> float | None:
+        """The lowest score that is looked at, where that is lower than what is answered."""
+        return None if self.tracking is None else self.tracking.low
 
     @property
     def size(self) -> int:
@@ -66,7 +87,10 @@ class JobFacts:
     def to_json(self) -> JSONObject:
         """Return the fields as a JSON object."""
         facts: dict[str, JSON] = {name: getattr(self, name) for name in self.__slots__}
-        return {**facts, "names": list(self.names), "sizes": list(self.sizes)}
+        facts.update(names=list(self.names), sizes=list(self.sizes))
+        facts["records"] = None if self.records is None else list(self.records)
+        facts.update({name: work.to_json(getattr(self, name)) for name in ("clip", "tracking", "writing")})
+        return facts
 
     @classmethod
     def from_json(cls, data: JSONObject) -> JobFacts:
@@ -83,7 +107,16 @@ class JobFacts:
             item_errors=bool(data["item_errors"]),
             session=session if isinstance(session, str) else None,
             first_index=first if isinstance(first, int) else None,
+            clip=work.from_json(ClipWork, data["clip"]),
+            records=_whole_numbers(data["records"]),
+            tracking=work.from_json(TrackWork, data["tracking"]),
+            writing=work.from_json(WriteWork, data["writing"]),
         )
+
+
+def _whole_numbers(data: JSON) -> tuple[int, ...] | None:
+    """Return a list of whole numbers, None for null."""
+    return None if data is None else tuple(int(str(number)) for number in as_list(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +135,8 @@ class Advance:
         How many of the job's items are no longer in a worker's hands.
     failure : JSONObject or None
         What ends the job, after these items.
+    rows : sequence of bytes
+        Of a tracked job: each item's detections, for the tracker.
     """
 
     job: Job
@@ -109,6 +144,7 @@ class Advance:
     items: Sequence[bytes]
     settled: int
     failure: JSONObject | None = None
+    rows: Sequence[bytes] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +196,7 @@ class Job:
 
     def __post_init__(self) -> None:
         """Make the key once by which settings are compared for each batch."""
-        self.settings_key = json.dumps(self.facts.settings, sort_keys=True)
+        self.settings_key = json.dumps([self.facts.settings, self.facts.low], sort_keys=True)
         self.updated = self.touched = self.created
         self.held = self.facts.size
 
@@ -168,6 +204,11 @@ class Job:
     def ended(self) -> bool:
         """Whether nothing more will come."""
         return self.stage.terminal
+
+    @property
+    def has_final(self) -> bool:
+        """Whether there is a final result: that of a clip, once it is done."""
+        return self.facts.clip is not None and self.stage is Stage.FINISHED
 
     @property
     def waiting(self) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
 from predsession.server import answers
 from predsession.server.calls import named_job, read_json_state, seconds, whole_number
+from predsession.server.final import UNTRACKED
 from predsession.server.info_routes import memory
 from predsession.server.job import Job
 from predsession.server.refusal import Fault
@@ -37,16 +38,21 @@ class JobRoutes:
 
     async def get_inference_status(self, request: Request) -> JSON:
         """Say where a job stands."""
-        return answers.status_answer(named_job(await self._state(request), self._jobs), memory())
+        job = named_job(await self._state(request), self._jobs)
+        tracker = {} if self._service.stock else answers.tracker_of(job)
+        return {**answers.status_answer(job, memory()), **tracker}
 
     async def get_preparing_progress(self, request: Request) -> JSON:
         """Say how far a job is, and only that."""
         return answers.true_progress(named_job(await self._state(request), self._jobs))
 
-    async def get_inference_result(self, request: Request) -> JSON:
-        """Return the final result; jobs of images have none."""
-        named_job(await self._state(request), self._jobs)
-        return None
+    async def get_inference_result(self, request: Request) -> JSON | Response:
+        """Return the final result: that of a clip which is done."""
+        job = named_job(await self._state(request), self._jobs)
+        if not job.has_final:
+            return None
+        path = self._service.store.finals / job.uuid
+        return FileResponse(path, media_type="application/json") if path.exists() else UNTRACKED
 
     async def pop_inference_results(self, request: Request) -> Response:
         """Return results: those after ``ack``, which stay, or all, which then are gone."""

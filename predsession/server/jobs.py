@@ -4,6 +4,7 @@ Invariants:
 
 * What a caller is told has been stored first.
 * A job's results are stored in the order of its items, whichever worker was quicker.
+* What is done beside storing, tracking and writing back, is done in that order, before it is stored.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from predsession.errors import PredSessionError
 from predsession.server.job import PAUSE_AT, Advance, Job, JobFacts
@@ -32,6 +34,25 @@ class UnknownJobError(PredSessionError):
     """A call names a job that is not, or no longer, known."""
 
 
+class Aftermath(Protocol):
+    """What is done with the results of certain jobs beside storing them; every method is for a thread."""
+
+    def concerns(self, job: Job) -> bool:
+        """Whether anything is done for this job."""
+
+    def apply(self, part: Advance) -> Advance:
+        """Take the next results, in order; return them as they are to be stored."""
+
+    def resume(self, job: Job) -> None:
+        """Come to where a job stood that is taken up again."""
+
+    def complete(self, job: Job) -> None:
+        """Do what remains to be done when all results are stored; may be asked for again after a crash."""
+
+    def forget(self, job: Job) -> None:
+        """Let go of a job that has ended."""
+
+
 class Jobs:
     """The jobs of a server; only its loop uses them.
 
@@ -42,13 +63,25 @@ class Jobs:
     schedules : mapping of str to Schedule
         Where they queue, by model.
     stock : bool
-        Whether a stop does not reach a job that runs.
+        Whether a stop does not reach a job of pictures that runs.
+    aftermath : Aftermath or None
+        What is done beside storing.
     """
 
-    def __init__(self, store: Store, schedules: Mapping[str, Schedule], *, stock: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        schedules: Mapping[str, Schedule],
+        *,
+        stock: bool,
+        aftermath: Aftermath | None = None,
+    ) -> None:
         self._store = store
         self._schedules = schedules
         self._stock = stock
+        self._aftermath = aftermath
+        self._completing: set[asyncio.Task[None]] = set()
+        self._cold: list[Job] = []
         self._jobs: dict[str, Job] = {}
         self._keys: dict[str, Job] = {}
         self._sessions: dict[str, float] = {}
@@ -79,7 +112,35 @@ class Jobs:
             if facts.model not in self._schedules and not job.ended:
                 message = f"this server has no model {facts.model!r} any more"
                 job.go(Stage.ERROR, {"type": "ModelLoadError", "message": message, "traceback": ""})
-            self._keep(job)
+            if self._is_special(job) and not job.ended:
+                self._cold.append(job)
+            self._keep(job, queue=job not in self._cold)
+
+    async def resume(self) -> None:
+        """Queue the restored jobs that first have to come to where they stood."""
+        while self._cold:
+            job = self._cold.pop(0)
+            try:
+                await asyncio.to_thread(self._special.resume, job)
+            except Exception as error:  # noqa: BLE001 - it is this job's failure
+                await self.fail(job, _failure(error))
+            if job.ended or job.uuid not in self._jobs:
+                continue
+            if job.done >= job.facts.total:
+                job.go(Stage.POSTPROCESS)
+                self._complete_later(job)
+            else:
+                self._schedules[job.facts.model].add(job)
+
+    @property
+    def _special(self) -> Aftermath:
+        """What is done for special jobs."""
+        assert self._aftermath is not None
+        return self._aftermath
+
+    def _is_special(self, job: Job) -> bool:
+        """Whether something is done beside storing."""
+        return self._aftermath is not None and self._aftermath.concerns(job)
 
     def upload(self, job: str) -> Path:
         """Return the file of a job's upload."""
@@ -116,7 +177,8 @@ class Jobs:
             The job.
         """
         job = Job(name, facts, time.monotonic(), time.time(), submit_key)
-        row = JobRow(name, submit_key, job.created_epoch, facts.to_json(), 0, job.state())
+        keeps = facts.tracking is not None
+        row = JobRow(name, submit_key, job.created_epoch, facts.to_json(), 0, job.state(), keeps)
         while (stored := await self._store.add(row)) != name:
             if stored in self._jobs:
                 return self.get(stored)
@@ -124,13 +186,13 @@ class Jobs:
         self._keep(job)
         return job
 
-    def _keep(self, job: Job) -> None:
+    def _keep(self, job: Job, *, queue: bool = True) -> None:
         """Know a job, and queue it if it has not ended."""
         self._jobs[job.uuid] = job
         self.held += job.held
         if job.submit_key is not None:
             self._keys[job.submit_key] = job
-        if not job.ended:
+        if queue and not job.ended:
             self._schedules[job.facts.model].add(job)
 
     def get(self, name: str) -> Job:
@@ -205,7 +267,8 @@ class Jobs:
 
     async def _store_in_turn(self, jobs: Sequence[Job]) -> None:
         """Store the results whose turn it is; if the disk refuses, wait and try again."""
-        steps = [(part, _stage_after(part)) for job in jobs for part in self._ready(job)]
+        parts = [await self._finished(part) for job in jobs for part in self._ready(job)]
+        steps = [(part, self._stage_after(part)) for part in parts]
         while steps:
             try:
                 await self._store.append([_progress(part, stage) for part, stage in steps])
@@ -217,6 +280,49 @@ class Jobs:
         self.failing = False
         for part, stage in steps:
             self._publish(part, stage)
+            if part.job.stage is Stage.POSTPROCESS:
+                self._complete_later(part.job)
+
+    async def _finished(self, part: Advance) -> Advance:
+        """Do what is done beside storing."""
+        if not self._is_special(part.job):
+            return part
+        return await asyncio.to_thread(self._special.apply, part)
+
+    def _stage_after(self, part: Advance) -> Stage:
+        """Return the stage of a job once the part is stored."""
+        job = part.job
+        if part.failure is not None:
+            return Stage.ERROR
+        if job.done + len(part.items) < job.facts.total:
+            return job.stage
+        if job.stopped:
+            return Stage.CANCELLED
+        return Stage.POSTPROCESS if self._is_special(job) else Stage.FINISHED
+
+    def _complete_later(self, job: Job) -> None:
+        """Do what remains for a job beside everything else: it may take long, and the worker is free."""
+        task = asyncio.create_task(self._complete(job))
+        self._completing.add(task)
+        task.add_done_callback(self._completing.discard)
+
+    async def _complete(self, job: Job) -> None:
+        """Do what remains, then end the job."""
+        try:
+            await asyncio.to_thread(self._special.complete, job)
+        except Exception as error:  # noqa: BLE001 - it is this job's failure
+            await self.fail(job, _failure(error))
+            return
+        if not job.ended and job.uuid in self._jobs:
+            await self._store.let_go(job.uuid)
+            await self._end(job, Stage.FINISHED)
+
+    async def close(self) -> None:
+        """Stop what is done beside; a server that is started again does it again."""
+        tasks = list(self._completing)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _ready(self, job: Job) -> list[Advance]:
         """Take out a job's results whose turn it is, joined to one part."""
@@ -227,7 +333,8 @@ class Jobs:
         ):
             done += len(part.items)
             items = part.items if joined is None else [*joined.items, *part.items]
-            joined = Advance(job, job.done + 1, items, 0, part.failure)
+            rows = part.rows if joined is None else [*joined.rows, *part.rows]
+            joined = Advance(job, job.done + 1, items, 0, part.failure, rows)
             if part.failure is not None:
                 break
         return [] if joined is None else [joined]
@@ -248,7 +355,13 @@ class Jobs:
         if job.ended:
             job.early.clear()
             self._schedules[job.facts.model].discard(job)
+            self._forget(job)
         job.notify()
+
+    def _forget(self, job: Job) -> None:
+        """Let go of what is kept of a job beside its results."""
+        if self._is_special(job):
+            self._special.forget(job)
 
     async def fail(self, job: Job, failure: JSONObject) -> None:
         """End a job with an error."""
@@ -260,9 +373,13 @@ class Jobs:
         """Stop a job: what a worker has begun is finished, nothing more is begun."""
         job.stopped = True
         job.updated = time.monotonic()
-        if not self._stock and not job.ended:
+        if self._can_stop(job) and not job.ended:
             self._schedules[job.facts.model].discard(job)
             await self._end_if_stopped(job)
+
+    def _can_stop(self, job: Job) -> bool:
+        """Whether a stop reaches a job that runs; on a stock server not one of uploaded pictures."""
+        return not self._stock or job.facts.clip is not None
 
     async def clear(self, job: Job) -> None:
         """Stop a job and let it go soon."""
@@ -274,7 +391,7 @@ class Jobs:
 
     async def _end_if_stopped(self, job: Job) -> None:
         """End a stopped job once no worker has any of its items."""
-        if job.stopped and not job.in_flight and not job.ended and not self._stock:
+        if job.stopped and not job.in_flight and not job.ended and self._can_stop(job):
             await self._end(job, Stage.CANCELLED)
 
     async def _end(self, job: Job, stage: Stage, failure: JSONObject | None = None) -> None:
@@ -341,6 +458,7 @@ class Jobs:
         if self._jobs.pop(job.uuid, None) is None:
             return
         job.stopped = True
+        self._forget(job)
         self.held -= job.held
         if job.submit_key is not None:
             self._keys.pop(job.submit_key, None)
@@ -354,16 +472,11 @@ class Jobs:
             job.notify()
 
 
-def _stage_after(part: Advance) -> Stage:
-    """Return the stage of a job once the part is stored."""
-    job = part.job
-    if part.failure is not None:
-        return Stage.ERROR
-    if job.done + len(part.items) < job.facts.total:
-        return job.stage
-    return Stage.CANCELLED if job.stopped else Stage.FINISHED
-
-
 def _progress(part: Advance, stage: Stage) -> Progress:
     """Return what is stored of a part."""
-    return Progress(part.job.uuid, part.first, part.items, part.job.state(stage, part.failure))
+    return Progress(part.job.uuid, part.first, part.items, part.job.state(stage, part.failure), part.rows)
+
+
+def _failure(error: Exception) -> JSONObject:
+    """Return an exception as the wire's object."""
+    return {"type": type(error).__name__, "message": str(error), "traceback": ""}

@@ -8,6 +8,7 @@ https://spec.openapis.org/oas/v3.1.1.
 from __future__ import annotations
 
 from predsession.server.openapi_calls import Operation, operations
+from predsession.server.openapi_more import more_operations
 from predsession.server.openapi_schemas import SCHEMAS, ref, typed
 from predsession.wire.jsontypes import JSON, JSONObject
 
@@ -25,7 +26,7 @@ _MODEL_SERVER: JSONObject = {
 _REFUSALS = {
     400: "A value that cannot be used; the answer says which.",
     401: "The token is missing or wrong.",
-    404: "There is no such model.",
+    404: "There is no such model, item, or frame; the answer says which.",
     413: "The body is larger than the server takes.",
     422: "No part named files.",
     429: "Too much at once; Retry-After says when to ask again.",
@@ -51,7 +52,7 @@ def describe(*, stock: bool, token: bool) -> JSONObject:
         An OpenAPI 3.1 document.
     """
     paths: dict[str, dict[str, JSON]] = {}
-    for each in operations(stock=stock):
+    for each in [*operations(stock=stock), *more_operations(stock=stock)]:
         paths.setdefault(each.path, {})[each.method] = _operation(each, stock=stock, token=token)
     components: dict[str, JSON] = {"schemas": SCHEMAS}
     document: dict[str, JSON] = {
@@ -78,7 +79,7 @@ def _operation(each: Operation, *, stock: bool, token: bool) -> JSONObject:
     """Return one call's description."""
     refusals = {*each.refusals} | ({401} if token and not each.open else set())
     if stock:
-        refusals -= {404}  # its calls cannot name a model
+        refusals -= {404}  # its calls cannot name a model, and it has no library
     described: dict[str, JSON] = {
         "operationId": _identifier(each),
         "tags": [each.tag],
@@ -91,10 +92,13 @@ def _operation(each: Operation, *, stock: bool, token: bool) -> JSONObject:
         described["servers"] = [{"url": "."}, _MODEL_SERVER]
     if each.body is not None:
         described["requestBody"] = each.body
-    if "{name}" in each.path:
-        described["parameters"] = [
-            {"name": "name", "in": "path", "required": True, "schema": typed("string")}
-        ]
+    parameters: list[JSON] = [
+        {"name": name, "in": "path", "required": True, "schema": typed(kind)}
+        for name, kind in (("name", "string"), ("id", "integer"), ("frame", "integer"))
+        if f"{{{name}}}" in each.path
+    ]
+    if parameters:
+        described["parameters"] = parameters
     if token and each.open:
         described["security"] = []
     return described
@@ -102,7 +106,8 @@ def _operation(each: Operation, *, stock: bool, token: bool) -> JSONObject:
 
 def _identifier(each: Operation) -> str:
     """Return a name that code generators can use."""
-    return each.path.strip("/").replace("/{name}", "_file").replace(".", "_") or "page"
+    words = each.path.replace("/{name}", "_file").replace("/{id}", "_one").replace("/{frame}", "_one")
+    return words.strip("/").replace(".", "_").replace("/", "_") or "page"
 
 
 def _answered(answer: JSONObject | str) -> JSONObject:

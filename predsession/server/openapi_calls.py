@@ -54,11 +54,11 @@ class Operation:
 
 
 _SETTINGS = typed("object", "The model's settings that shall differ from their defaults.")
-_SUBMIT: JSONObject = {
+SUBMIT: JSONObject = {
     "settings": _SETTINGS,
     "batch_size": typed("integer", "The largest batch wanted.", minimum=1),
 }
-_SUBMIT_MORE: JSONObject = {
+SUBMIT_MORE: JSONObject = {
     "item_errors": typed("boolean", "Extension: a bad picture becomes an error in its place."),
     "session": typed("string", "Extension: the session that the job belongs to."),
     "first_index": typed("integer", "Extension: where its first picture stands in the caller's source."),
@@ -69,7 +69,7 @@ _POP_MORE: JSONObject = {
     "limit": typed("integer", "Extension: how many results at most.", minimum=0),
     "wait": typed("number", "Extension: seconds to hold the answer until there is news.", minimum=0),
 }
-_KEYED = "The header Idempotency-Key makes it safe to send again: the same key gives the same job."
+KEYED = "The header Idempotency-Key makes it safe to send again: the same key gives the same job."
 _POPPED = "What was answered is gone from the server."
 _ACKED = (
     " With ack it stays until a later call acknowledges it, so that a lost answer can be asked for again."
@@ -78,7 +78,7 @@ _ACKED = (
 
 def _upload(*, stock: bool) -> JSONObject:
     """Return the body of a call that brings pictures."""
-    keys = _SUBMIT if stock else {**_SUBMIT, **_SUBMIT_MORE}
+    keys = SUBMIT if stock else {**SUBMIT, **SUBMIT_MORE}
     files = array(typed("string", format="binary"), "The encoded pictures, in order.", minItems=1)
     state = obj(keys, optional=list(keys), about="JSON text.")
     form: JSONObject = {
@@ -138,7 +138,7 @@ def _infos() -> list[Operation]:
 def _submits(*, stock: bool) -> list[Operation]:
     """Return the calls that bring pictures."""
     item = ref("Item")
-    keyed = "" if stock else _KEYED
+    keyed = "" if stock else KEYED
     return [
         _submit("inference_image", "Answer with the result of one picture.", item, stock=stock),
         _submit("inference_batch", "Answer with the results of all pictures.", array(item), stock=stock),
@@ -148,14 +148,17 @@ def _submits(*, stock: bool) -> list[Operation]:
 
 def _on_jobs(*, stock: bool) -> list[Operation]:
     """Return the calls that read, stop and clear jobs."""
-    nothing: JSONObject = {"type": "null"}
+    video = typed("object", "The tracks, where the clip was tracked.", null=True)
+    final: JSONObject = {**obj({"ann": array(ref("Item")), "video_ann": video}), "type": ["object", "null"]}
     popped, more = (_POPPED, None) if stock else (_POPPED + _ACKED, _POP_MORE)
     pop = ("pop_inference_results", "Return the results that wait.", ref("JobResults"))
     calls = [
         _on_job("get_inference_progress", "Say how far a job is; takes nothing.", ref("JobProgress")),
         _on_job("get_inference_status", "Say where a job stands.", ref("JobStatus")),
         _on_job("get_preparing_progress", "Say how far a job is, and only that.", ref("Progress")),
-        _on_job("get_inference_result", "Return the final result; jobs of pictures have none.", nothing),
+        _on_job(
+            "get_inference_result", "Return the final result of a clip; else null.", final
+        ),
         _on_job(*pop, details=popped, more=more),
         _on_job("stop_inference", "Stop a job; what a worker has begun is finished.", ref("Done")),
         _on_job("clear_inference_request", "Stop a job and let go of it.", ref("Done")),

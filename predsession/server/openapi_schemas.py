@@ -270,6 +270,29 @@ _INFO: dict[str, JSONObject] = {
     ),
 }
 
+_DATASET: JSONObject = {
+    "id": typed("integer"),
+    "name": typed("string"),
+    "project_id": typed("integer"),
+    "images_count": _COUNT,
+    "videos_count": _COUNT,
+}
+
+_RECORDS: dict[str, JSONObject] = {
+    "Project": obj({"id": typed("integer"), "name": typed("string"), "datasets": array(obj(_DATASET))}),
+    "Dataset": obj(
+        {
+            **_DATASET,
+            "items": array(
+                obj({"id": typed("integer"), "kind": typed("string"), "name": typed("string")}),
+                "A page, in natural order; kind is image or video.",
+            ),
+            "total": _COUNT,
+            "next": typed("integer", "The after of the next page.", null=True),
+        }
+    ),
+}
+
 _PAGE: dict[str, JSONObject] = {
     "Overview": obj(
         {
@@ -335,5 +358,5 @@ _PAGE: dict[str, JSONObject] = {
     ),
 }
 
-SCHEMAS: dict[str, JSONObject] = {**_SHAPES, **_INFO, **_PAGE}
+SCHEMAS: dict[str, JSONObject] = {**_SHAPES, **_INFO, **_RECORDS, **_PAGE}
 """Name to schema."""

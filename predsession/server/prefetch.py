@@ -8,59 +8,17 @@ next always gets its room before those after it.
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from PIL import Image
 
+from predsession.server.budget import PixelBudget
 from predsession.server.decode import BadImageError, Pixels, open_picture, to_pixels
+from predsession.server.frames import Frame, FrameThread, stretches
 from predsession.server.slices import Slice
 
 _POLL_S = 0.05
-
-
-class PixelBudget:
-    """Room for pixels, given out in order.
-
-    Parameters
-    ----------
-    room : int
-        Pixels.
-    """
-
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self._used = 0
-        self._turn = 0
-        self._changed = threading.Condition()
-        self._short = False
-
-    @property
-    def short(self) -> bool:
-        """Whether somebody whose turn it is waits for room."""
-        return self._short
-
-    def take(self, turn: int, pixels: int) -> None:
-        """Wait for one's turn and for room; a picture larger than all room waits until nothing is held."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._turn == turn)
-            self._short = not self._fits(pixels)
-            self._changed.wait_for(lambda: self._fits(pixels))
-            self._short = False
-            self._used += pixels
-            self._turn += 1
-            self._changed.notify_all()
-
-    def give_back(self, pixels: int) -> None:
-        """Return room."""
-        with self._changed:
-            self._used -= pixels
-            self._changed.notify_all()
-
-    def _fits(self, pixels: int) -> bool:
-        """Whether there is room for so many."""
-        return not self._used or self._used + pixels <= self._room
 
 
 class Prefetch:
@@ -81,10 +39,28 @@ class Prefetch:
         self._budget = PixelBudget(room)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="decode")
         self._turns = itertools.count()
+        self._frames: FrameThread | None = None
 
-    def start(self, sources: Sequence[Slice]) -> list[Future[Pixels]]:
-        """Have files decoded; the order of the calls is the order of the work."""
-        return [self._pool.submit(self._decode, source, next(self._turns)) for source in sources]
+    def start(self, sources: Sequence[Slice | Frame]) -> list[Future[Pixels]]:
+        """Have pictures decoded; the order of the calls is the order of the work."""
+        pictures: list[Future[Pixels]] = []
+        for is_frame, group in itertools.groupby(sources, lambda source: isinstance(source, Frame)):
+            if is_frame:
+                pictures += self._start_frames([one for one in group if isinstance(one, Frame)])
+            else:
+                files = [one for one in group if isinstance(one, Slice)]
+                pictures += [self._pool.submit(self._decode, one, next(self._turns)) for one in files]
+        return pictures
+
+    def _start_frames(self, frames: Sequence[Frame]) -> list[Future[Pixels]]:
+        """Have frames of clips decoded."""
+        if self._frames is None:
+            self._frames = FrameThread(self._budget)
+            self._frames.start()
+        pictures: list[Future[Pixels]] = [Future() for _ in frames]
+        for stretch in stretches(list(zip(frames, pictures, strict=True)), self._turns):
+            self._frames.put(stretch)
+        return pictures
 
     def chunks(self, pictures: Sequence[Future[Pixels]]) -> Iterator[list[Pixels | BadImageError]]:
         """Yield pictures in order, all at once where there is room for all, and give their room back.

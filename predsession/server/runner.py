@@ -14,12 +14,13 @@ from collections.abc import Sequence
 
 from predsession.server.batch import Batch, Outcome, read_outcomes
 from predsession.server.config import Limits, ModelSpec
+from predsession.server.job import Advance
 from predsession.server.jobs import Jobs
 from predsession.server.lane import Lane
 from predsession.server.metrics import Metrics
 from predsession.server.models.card import ModelCard, ModelLoadError
 from predsession.server.schedule import Piece, Schedule
-from predsession.server.slices import Slice
+from predsession.server.sources import Sources
 from predsession.server.stock import NameCache
 from predsession.wire.jsontypes import JSONObject
 
@@ -38,6 +39,8 @@ class Runner:
         Its queue.
     jobs : Jobs
         Where answers go.
+    sources : Sources
+        Where the pictures are.
     limits : Limits
         How long things may take.
     metrics : Metrics
@@ -54,6 +57,7 @@ class Runner:
         schedule: Schedule,
         *,
         jobs: Jobs,
+        sources: Sources,
         limits: Limits,
         metrics: Metrics,
         workers: int = 1,
@@ -66,6 +70,7 @@ class Runner:
         self.singly = cache is None
         self._card: ModelCard | None = None
         self._jobs = jobs
+        self._sources = sources
         self._metrics = metrics
         self._cache = cache
         self._ids = itertools.count(1)
@@ -142,12 +147,11 @@ class Runner:
             for piece in pieces:
                 self._begin(piece)
             try:
-                pictures = tuple(picture for piece in pieces for picture in self._pictures(piece))
+                pictures = tuple(one for piece in pieces for one in self._sources.pictures(piece))
             except KeyError as error:
-                # Only a stock server's cache raises it, and there a batch is of one job.
-                trace = f"Traceback (most recent call last):\nKeyError: {error}"
-                failure: JSONObject = {"type": "KeyError", "message": str(error), "traceback": trace}
-                await asyncio.shield(self._jobs.fail(pieces[0].job, failure))
+                # Only on a server that imitates a stock one, and there a batch is of one job.
+                self.schedule.discard(pieces[0].job)
+                await asyncio.shield(self._jobs.record([_not_found(pieces[0], error)]))
                 continue
             return Batch(next(self._ids), pieces, pictures)
         return None
@@ -157,13 +161,6 @@ class Runner:
         waited = self._jobs.begin(piece.job)
         if waited is not None:
             self._metrics.observe("queue_seconds", waited, model=self.spec.name)
-
-    def _pictures(self, piece: Piece) -> list[Slice]:
-        """Return where the pictures of a piece lie."""
-        places = slice(piece.first - 1, piece.first - 1 + piece.count)
-        if self._cache is not None:
-            return [self._cache.get(name) for name in piece.job.facts.names[places]]
-        return self._jobs.pictures(piece.job)[places]
 
     async def settle(self, batch: Batch, header: JSONObject, body: bytes) -> None:
         """Take a worker's answer."""
@@ -183,7 +180,7 @@ class Runner:
             self._metrics.count("items_total", model=self.spec.name, outcome=result)
         self._report([outcome.error for outcome in outcomes if outcome.error is not None], len(outcomes))
         live = {piece.job for piece in batch.pieces if not piece.job.ended}
-        await self._jobs.record(batch.share(outcomes))
+        await self._jobs.record(batch.share(outcomes, self._sources.identity))
         for job in live:
             if job.ended:
                 self._metrics.count("jobs_total", model=self.spec.name, stage=job.stage.value)
@@ -223,3 +220,10 @@ class Runner:
         for job in self._jobs:
             if job.facts.model == self.spec.name:
                 await self._jobs.fail(job, failure)
+
+
+def _not_found(piece: Piece, error: KeyError) -> Advance:
+    """Return what ends a job whose next pictures are not there, after those that are still being computed."""
+    trace = f"Traceback (most recent call last):\nKeyError: {error}"
+    failure: JSONObject = {"type": "KeyError", "message": str(error), "traceback": trace}
+    return Advance(piece.job, piece.first, [], piece.count, failure)

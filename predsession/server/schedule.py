@@ -56,9 +56,9 @@ class Schedule:
         """Forget a job that has ended or was stopped."""
         self._jobs.pop(job, None)
 
-    def waiting(self) -> int:
-        """Return how many items no worker has taken yet."""
-        return sum(job.waiting for job in self._jobs)
+    def waiting(self, *, sent: bool = False) -> int:
+        """Return how many items no worker has taken yet; of those that were sent one by one, if so asked."""
+        return sum(job.waiting for job in self._jobs if not sent or len(job.facts.sizes) == job.facts.total)
 
     def take(self, most: int) -> list[Piece]:
         """Take the next batch out of the queue.

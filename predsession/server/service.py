@@ -8,18 +8,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
+from predsession.server.aftermath import Aftermath
 from predsession.server.config import ServerConfig
 from predsession.server.decode import BadImageError, check, tolerate_truncation
 from predsession.server.disk import Disk
 from predsession.server.jobs import Jobs
 from predsession.server.keeping import Keeping
+from predsession.server.library import Library
 from predsession.server.metrics import Metrics
 from predsession.server.recent import RecentErrors
 from predsession.server.runner import Runner
 from predsession.server.schedule import Schedule
+from predsession.server.sources import Sources
 from predsession.server.stock import NameCache
 from predsession.server.store import Store
+from predsession.server.tracks import Tracks
 from predsession.server.upload import Form
+from predsession.server.writing import Writing
 
 FEATURES = ("ack", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes")
 
@@ -46,6 +51,8 @@ class Service:
         What went wrong lately.
     cache : NameCache or None
         On a server that imitates a stock one.
+    library : Library or None
+        Pictures and videos by id.
     """
 
     config: ServerConfig
@@ -56,18 +63,23 @@ class Service:
     metrics: Metrics
     errors: RecentErrors
     cache: NameCache | None
+    library: Library | None = None
     uploads: int = 0
     """Uploads that are being received."""
     closing: bool = False
     _checkers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "check"))
     _keeper: asyncio.Task[None] | None = None
+    _resuming: asyncio.Task[None] | None = None
 
     @classmethod
     def build(cls, config: ServerConfig) -> Service:
         """Put the parts together; nothing runs yet. Raises `StoreVersionError` for a folder of another."""
         store = Store(config.folder, ephemeral=config.ephemeral)
         schedules = {spec.name: Schedule(one_at_a_time=config.stock) for spec in config.models}
-        jobs = Jobs(store, schedules, stock=config.stock)
+        library = None if config.library is None or config.stock else Library(config.library)
+        writing = None if library is None else Writing(library)
+        aftermath = Aftermath(store, Tracks(store, stock=config.stock), writing)
+        jobs = Jobs(store, schedules, stock=config.stock, aftermath=aftermath)
         disk = Disk(config.folder, config.limits, lambda: jobs.held + store.bytes_used)
         metrics = Metrics()
         cache = NameCache() if config.stock else None
@@ -76,13 +88,15 @@ class Service:
         make = partial(
             Runner,
             jobs=jobs,
+            sources=Sources(jobs, library, cache),
             limits=config.limits,
             metrics=metrics,
             workers=1 if config.stock else config.workers,
             cache=cache,
         )
         runners = {spec.name: make(spec, schedules[spec.name]) for spec in config.models}
-        return cls(config, store, disk, jobs, runners, metrics, RecentErrors(config.door.token), cache)
+        errors = RecentErrors(config.door.token)
+        return cls(config, store, disk, jobs, runners, metrics, errors, cache, library)
 
     @property
     def stock(self) -> bool:
@@ -112,18 +126,31 @@ class Service:
             If a model cannot be loaded.
         """
         self.errors.open()
+        if self.library is not None:
+            await asyncio.to_thread(self.library.refresh, now=True)
         self.jobs.restore()
         await asyncio.gather(*(runner.start() for runner in self.runners.values()))
         keeping = Keeping(self.jobs, self.config.limits, stock=self.stock)
         self._keeper = asyncio.create_task(keeping.run())
+        self._resuming = asyncio.create_task(self._resume())
+
+    async def _resume(self) -> None:
+        """Take up the restored jobs that need more than a queue."""
+        await self.jobs.resume()
+        for runner in self.runners.values():
+            runner.wake()
 
     async def close(self) -> None:
         """End everything that was started; what is stored stays."""
-        if self._keeper is not None:
-            self._keeper.cancel()
+        for task in (self._keeper, self._resuming):
+            if task is not None:
+                task.cancel()
         await asyncio.gather(*(runner.close() for runner in self.runners.values()))
+        await self.jobs.close()
         self._checkers.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self.store.close)
+        if self.library is not None:
+            self.library.close()
         self.errors.close()
 
     def release(self) -> None:

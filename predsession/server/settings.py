@@ -10,7 +10,8 @@ from predsession.server.models.card import ModelCard
 from predsession.server.refusal import Refusal, explained
 from predsession.wire.jsontypes import JSON, JSONObject
 
-_CONF_NAMES = ("conf", "confidence", "confidence_threshold", "confidence_thresh")
+CONF_NAMES = ("conf", "confidence", "confidence_threshold", "confidence_thresh")
+"""The names under which a client may set the lowest score."""
 _GENERIC = frozenset({"classes", "deploy", "inference_mode", "sliding_window_mode"})
 """What a stock client may set for any model."""
 
@@ -41,8 +42,8 @@ def complete_settings(given: JSON, card: ModelCard, *, strict: bool) -> JSONObje
     if given is not None and not isinstance(given, Mapping):
         raise Refusal(400, explained("Settings is not json object"))
     chosen = {name: value for name, value in dict(given or {}).items() if value is not None}
-    conf_name = next((name for name in _CONF_NAMES if name in card.settings), "conf")
-    for name in _CONF_NAMES:
+    conf_name = next((name for name in CONF_NAMES if name in card.settings), "conf")
+    for name in CONF_NAMES:
         if name in chosen:
             chosen[conf_name] = chosen.pop(name)
     settings: dict[str, JSON] = {**card.settings, "classes": None}

@@ -5,6 +5,8 @@ Invariants:
 * One thread touches the database, in the order of the calls.
 * A result and the count that says it is done are written in one transaction, so a server that is killed goes
   on with the first item whose result is not stored, and computes nothing twice that was.
+* The results of a tracked job stay until its final result is written, also those that have been taken; and so
+  do its detections, from which the tracker of a server that is started again is brought to where it stood.
 * Nothing is synced to the platter for each item: what is written survives the death of the process, not
   that of the machine; a power cut may cost the last moments, and never the database.
 
@@ -18,18 +20,19 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from predsession.errors import PredSessionError
 from predsession.wire.jsontypes import JSONObject
 
 Returned = TypeVar("Returned")
+_CHUNK = 256
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
     uuid TEXT PRIMARY KEY,
@@ -37,12 +40,20 @@ CREATE TABLE IF NOT EXISTS jobs (
     created REAL NOT NULL,
     facts TEXT NOT NULL,
     done INTEGER NOT NULL,
-    state TEXT NOT NULL
+    state TEXT NOT NULL,
+    keeps INTEGER NOT NULL DEFAULT 0,
+    gone INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS results (
     uuid TEXT NOT NULL,
     number INTEGER NOT NULL,
     item BLOB NOT NULL,
+    PRIMARY KEY (uuid, number)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS detections (
+    uuid TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    rows BLOB NOT NULL,
     PRIMARY KEY (uuid, number)
 ) WITHOUT ROWID;
 """
@@ -78,6 +89,8 @@ class JobRow:
     facts: JSONObject
     done: int
     state: JSONObject
+    keeps: bool = False
+    """Whether results stay when they have been taken, until `Store.let_go`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +107,15 @@ class Progress:
         The wire's JSON of each.
     state : JSONObject
         The job's state with them.
+    rows : sequence of bytes
+        Of a tracked job: the detections of each.
     """
 
     uuid: str
     first: int
     items: Sequence[bytes]
     state: JSONObject
+    rows: Sequence[bytes] = ()
 
 
 class Store:
@@ -116,7 +132,9 @@ class Store:
     def __init__(self, folder: Path, *, ephemeral: bool) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         self.uploads = folder / "uploads"
-        self.uploads.mkdir(parents=True, exist_ok=True)
+        self.finals = folder / "finals"
+        for place in (self.uploads, self.finals):
+            place.mkdir(parents=True, exist_ok=True)
         self._database = sqlite3.connect(
             folder / "jobs.sqlite", isolation_level=None, check_same_thread=False, cached_statements=64
         )
@@ -142,9 +160,9 @@ class Store:
             "SELECT uuid, submit_key, created, facts, done, state FROM jobs ORDER BY created"
         ).fetchall()
         known = {row[0] for row in rows}
-        for upload in self.uploads.iterdir():
-            if upload.name not in known:
-                upload.unlink()
+        for file in [*self.uploads.iterdir(), *self.finals.iterdir()]:
+            if file.name not in known:
+                file.unlink()
         return [
             JobRow(uuid, key, created, json.loads(facts), done, json.loads(state))
             for uuid, key, created, facts, done, state in rows
@@ -157,7 +175,11 @@ class Store:
 
     def unread(self) -> dict[str, int]:
         """Return how many results each job holds."""
-        return dict(self._database.execute("SELECT uuid, COUNT(*) FROM results GROUP BY uuid"))
+        return dict(
+            self._database.execute(
+                "SELECT uuid, COUNT(*) FROM results JOIN jobs USING (uuid) WHERE number > gone GROUP BY uuid"
+            )
+        )
 
     async def add(self, row: JobRow) -> str:
         """Store a new job.
@@ -181,8 +203,9 @@ class Store:
                 json.dumps(row.facts),
                 row.done,
                 json.dumps(row.state),
+                row.keeps,
             )
-            self._database.execute("INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, ?, ?, ?)", values)
+            self._database.execute("INSERT OR IGNORE INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, 0)", values)
             found = self._database.execute(
                 "SELECT uuid FROM jobs WHERE uuid = ? OR submit_key = ?", (row.uuid, row.submit_key)
             ).fetchone()
@@ -204,6 +227,8 @@ class Store:
                 for part in parts:
                     rows = [(part.uuid, part.first + place, item) for place, item in enumerate(part.items)]
                     self._database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
+                    seen = [(part.uuid, part.first + place, row) for place, row in enumerate(part.rows)]
+                    self._database.executemany("INSERT OR REPLACE INTO detections VALUES (?, ?, ?)", seen)
                     done = part.first + len(part.items) - 1
                     self._database.execute(
                         "UPDATE jobs SET done = ?, state = ? WHERE uuid = ?",
@@ -246,12 +271,13 @@ class Store:
         def work() -> list[bytes]:
             with _Transaction(self._database):
                 rows = self._database.execute(
-                    "SELECT item FROM results WHERE uuid = ? ORDER BY number", (uuid,)
-                )
-                items = [row[0] for row in rows]
-                if items:
-                    self._database.execute("DELETE FROM results WHERE uuid = ?", (uuid,))
-            return items
+                    "SELECT number, item FROM results JOIN jobs USING (uuid) "
+                    "WHERE uuid = ? AND number > gone ORDER BY number",
+                    (uuid,),
+                ).fetchall()
+                if rows:
+                    self._take(uuid, rows[-1][0])
+            return [row[1] for row in rows]
 
         return await self._run(work)
 
@@ -275,15 +301,70 @@ class Store:
 
         def work() -> tuple[int, list[tuple[int, bytes]]]:
             with _Transaction(self._database):
-                gone = self._database.execute(
-                    "DELETE FROM results WHERE uuid = ? AND number <= ?", (uuid, ack)
-                )
+                gone = self._take(uuid, ack)
                 rows = self._database.execute(
-                    "SELECT number, item FROM results WHERE uuid = ? ORDER BY number LIMIT ?", (uuid, limit)
+                    "SELECT number, item FROM results JOIN jobs USING (uuid) "
+                    "WHERE uuid = ? AND number > gone ORDER BY number LIMIT ?",
+                    (uuid, limit),
                 ).fetchall()
-            return gone.rowcount, rows
+            return gone, rows
 
         return await self._run(work)
+
+    def _take(self, uuid: str, number: int) -> int:
+        """Forget the results up to a number, or only note that they are gone; return how many those were."""
+        found = self._database.execute("SELECT keeps, gone FROM jobs WHERE uuid = ?", (uuid,)).fetchone()
+        keeps, gone = found or (0, 0)
+        if number <= gone:
+            return 0
+        if not keeps:
+            taken = self._database.execute(
+                "DELETE FROM results WHERE uuid = ? AND number <= ?", (uuid, number)
+            ).rowcount
+            return int(taken)
+        self._database.execute("UPDATE jobs SET gone = ? WHERE uuid = ?", (number, uuid))
+        return number - int(gone)
+
+    def stored(self, uuid: str, table: Literal["results", "detections"]) -> Iterator[bytes]:
+        """Yield what is stored of a job, in order, a little at a time; for another thread than the store's.
+
+        Parameters
+        ----------
+        uuid : str
+            The job; one that keeps its results.
+        table : {"results", "detections"}
+            Its items, or what its tracker saw.
+
+        Yields
+        ------
+        bytes
+            One for each result.
+        """
+        column = "item" if table == "results" else "rows"
+        query = f"SELECT number, {column} FROM {table} WHERE uuid = ? AND number > ? ORDER BY number LIMIT ?"  # noqa: S608 - our own two words
+        last = 0
+        while chunk := self._thread.submit(self._fetch, query, uuid, last, _CHUNK).result():
+            yield from (data for _, data in chunk)
+            last = chunk[-1][0]
+
+    def _fetch(self, query: str, *values: str | int) -> list[tuple[int, bytes]]:
+        """Return what a query finds."""
+        return self._database.execute(query, values).fetchall()
+
+    async def let_go(self, uuid: str) -> None:
+        """Forget what a job kept beyond its time: taken results, and all detections."""
+
+        def work() -> None:
+            with _Transaction(self._database):
+                self._database.execute("UPDATE jobs SET keeps = 0 WHERE uuid = ?", (uuid,))
+                self._database.execute("DELETE FROM detections WHERE uuid = ?", (uuid,))
+                self._database.execute(
+                    "DELETE FROM results WHERE uuid = ? AND number <= (SELECT gone FROM jobs WHERE uuid = ?)",
+                    (uuid, uuid),
+                )
+            self.bytes_used = self._measure()
+
+        await self._run(work)
 
     async def remove(self, uuid: str) -> None:
         """Forget a job, its results and its uploads.
@@ -296,10 +377,11 @@ class Store:
 
         def work() -> None:
             with _Transaction(self._database):
-                self._database.execute("DELETE FROM results WHERE uuid = ?", (uuid,))
-                self._database.execute("DELETE FROM jobs WHERE uuid = ?", (uuid,))
+                for table in ("results", "detections", "jobs"):
+                    self._database.execute(f"DELETE FROM {table} WHERE uuid = ?", (uuid,))  # noqa: S608 - ours
             self.bytes_used = self._measure()
-            (self.uploads / uuid).unlink(missing_ok=True)
+            for place in (self.uploads, self.finals):
+                (place / uuid).unlink(missing_ok=True)
 
         await self._run(work)
 

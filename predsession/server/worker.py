@@ -16,13 +16,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from predsession.server import pipe
 from predsession.server.decode import BadImageError, Pixels, tolerate_truncation
+from predsession.server.frames import Frame
 from predsession.server.inference import Inference, Outcome, describe_error
 from predsession.server.models.card import ModelLoadError
 from predsession.server.models.loading import load_model
@@ -43,6 +44,7 @@ class _Batch:
     settings: JSONObject
     pictures: list[Future[Pixels]]
     singly: bool
+    low: float | None
 
 
 class _Reader(threading.Thread):
@@ -76,13 +78,17 @@ class _Reader(threading.Thread):
         if header["op"] == "skip":
             self._skipped.add(number)
             return
-        pictures = self._prefetch.start([_slice(parts) for parts in as_list(header["pictures"])])
-        self.batches.put(_Batch(number, as_object(header["settings"]), pictures, bool(header["singly"])))
+        pictures = self._prefetch.start([_place(parts) for parts in as_list(header["pictures"])])
+        low = None if header["low"] is None else float(str(header["low"]))
+        settings = as_object(header["settings"])
+        self.batches.put(_Batch(number, settings, pictures, bool(header["singly"]), low))
 
 
-def _slice(parts: JSON) -> Slice:
-    """Read where a picture lies."""
-    path, offset, size = as_list(parts)
+def _place(place: JSON) -> Slice | Frame:
+    """Read where a picture lies: in a file, or in a clip."""
+    if isinstance(place, Mapping):
+        return Frame(str(place["path"]), int(str(place["at"])), int(str(place["pixels"])))
+    path, offset, size = as_list(place)
     return Slice(str(path), int(str(offset)), int(str(size)))
 
 
@@ -106,16 +112,20 @@ class _Answers:
             "op": "done",
             "id": batch.id,
             "sizes": [len(outcome.item) for outcome in outcomes],
+            "rows": [len(outcome.rows) for outcome in outcomes],
             "errors": [outcome.error for outcome in outcomes],
             "decode_s": time.perf_counter() - began - model_s,
             "model_s": model_s,
         }
-        return header, b"".join(outcome.item for outcome in outcomes)
+        items = [outcome.item for outcome in outcomes]
+        return header, b"".join([*items, *(outcome.rows for outcome in outcomes)])
 
     def _outcomes(self, chunk: list[Pixels | BadImageError], batch: _Batch) -> Iterator[Outcome]:
         """Yield what became of each picture of a chunk."""
         good = [picture for picture in chunk if not isinstance(picture, BadImageError)]
-        answers = iter(self._inference.run(good, batch.settings, singly=batch.singly) if good else [])
+        answers = iter(
+            self._inference.run(good, batch.settings, singly=batch.singly, low=batch.low) if good else []
+        )
         for picture in chunk:
             if isinstance(picture, BadImageError):
                 yield Outcome(error=describe_error(picture))
