@@ -57,12 +57,14 @@ class TrackBook:
 
     def __init__(self) -> None:
         self._open: dict[tuple[str | None, int], _Sightings] = {}
+        self._frames: dict[str | None, list[int]] = {}
 
     def add(self, prediction: Prediction) -> None:
         """Take the tracked objects of a prediction."""
         ids = prediction.track_ids
         if ids is None or prediction.frame_index is None:
             return
+        self._frames.setdefault(prediction.path, []).append(prediction.frame_index)
         rows = zip(ids, prediction.classes, prediction.boxes, prediction.scores, strict=True)
         for number, name, box, score in rows:
             if number < 0:
@@ -86,12 +88,34 @@ class TrackBook:
         list of Track
             Each with at least one frame.
         """
-        clips = list(dict.fromkeys(clip for clip, _ in self._open))
+        clips = list(self._frames)
         said = [tracked_ids(final) for final in finals]
-        told = dict(zip(clips, said, strict=True)) if len(said) == len(clips) and all(said) else {}
+        told: dict[str | None, dict[int, set[int]]] = {}
+        if len(said) == len(clips) and all(said):
+            told = {clip: self._by_frame(clip, one) for clip, one in zip(clips, said, strict=True)}
         order = sorted(self._open, key=lambda key: (clips.index(key[0]), key[1]))
         tracks = (_track(key, self._open[key], told.get(key[0])) for key in order)
         return [track for track in tracks if len(track)]
+
+    def _by_frame(self, clip: str | None, said: dict[int, set[int]]) -> dict[int, set[int]]:
+        """Return a final result's tracks by frame of the clip."""
+        # A stock server counts the frames that it tracked, from 0, whichever frames of the clip they are; the
+        # embedded one names the clip's. That reading is right which agrees with what was seen.
+        frames = self._frames[clip]
+        counted = {
+            number: {frames[place] for place in places if 0 <= place < len(frames)}
+            for number, places in said.items()
+        }
+
+        def agreeing(reading: dict[int, set[int]]) -> int:
+            return sum(
+                row[0] in reading.get(number, ())
+                for (path, number), seen in self._open.items()
+                if path == clip
+                for row in seen.rows
+            )
+
+        return max((said, counted), key=agreeing)
 
 
 def _track(key: tuple[str | None, int], seen: _Sightings, told: dict[int, set[int]] | None) -> Track:
