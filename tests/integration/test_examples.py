@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import makers
@@ -18,6 +19,7 @@ from nbclient import NotebookClient
 from PIL import Image
 
 from predsession import Prediction
+from predsession.testing import RunningServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -57,6 +59,17 @@ def test_a_batch_folder(detector: str, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert sum("error" in line for line in lines) == 1
     assert len([Prediction.from_json(line) for line in lines if "error" not in line]) == 4
+
+
+def test_by_ids(tmp_path: Path) -> None:
+    """The server's own pictures, and the predictions written back beside them."""
+    shutil.copytree(EXAMPLES / "photos", tmp_path / "project" / "dataset")
+    with RunningServer("detect", arguments=["--library", str(tmp_path)]) as server:
+        done = run("by_ids.py", server.url)
+        with urllib.request.urlopen(f"{server.url}/library/images/1/annotation", timeout=10) as answer:
+            annotation = json.load(answer)
+    assert sum("person" in line for line in done.stdout.splitlines()) == 2
+    assert [each["classTitle"] for each in annotation["objects"]] == ["person"]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
