@@ -127,6 +127,7 @@ class Jobs:
             if job.ended or job.uuid not in self._jobs:
                 continue
             if job.done >= job.facts.total:
+                job.go(Stage.INFERENCE)
                 job.go(Stage.POSTPROCESS)
                 self._complete_later(job)
             else:
