@@ -54,13 +54,17 @@ class VideoExport:
         SourceError
             If it is no frame of a clip, or would be written over the clip that it comes from.
         """
-        if prediction.frame_index is None or prediction.timestamp is None or prediction.path is None:
+        seconds = prediction.timestamp
+        if prediction.frame_index is None or seconds is None or prediction.path is None:
             raise SourceError(f"{prediction.name or 'a prediction'} is no frame of a clip that is at hand")
         if self._writer is None:
             self._open(prediction.path, prediction)
         assert self._writer is not None
+        if prediction.track_ids is not None:
+            # What no track was made of are the detector's doubts, which only the tracker wanted to see.
+            prediction = prediction.where(prediction.track_ids >= 0)
         picture = prediction.visualize(trails=self._along(prediction))
-        self._writer.write(picture, abs(prediction.timestamp - self._first))
+        self._writer.write(picture, abs(seconds - self._first))
 
     def _open(self, source: str, prediction: Prediction) -> None:
         """Begin the clip with its first frame's size and its source's rate."""

@@ -13,6 +13,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ProtocolError
@@ -267,6 +268,35 @@ class Prediction(Shown):
             url=url,
             loader=loader if picture is None else Held(picture),
         )
+
+    def where(self, rows: npt.ArrayLike) -> Self:
+        """Keep some of the objects: ``prediction.where(prediction.scores > 0.5)``.
+
+        Parameters
+        ----------
+        rows : (N,) bool array-like
+            Which.
+
+        Returns
+        -------
+        Prediction
+            The same of the same input, with those objects only.
+
+        Raises
+        ------
+        ValueError
+            If there is not one truth value for each object.
+        """
+        chosen = np.asarray(rows)
+        if chosen.shape != (len(self),) or chosen.dtype != np.bool_:
+            raise ValueError(f"rows: ({len(self)},) bool is wanted, not {chosen.shape} {chosen.dtype}")
+        annotation = dict(self.result.annotation)
+        objects = [each for each, kept in zip(self.result.objects, chosen, strict=True) if kept]
+        annotation["objects"] = objects
+        tracks = annotation.get("customBigData")
+        if isinstance(tracks, list) and len(tracks) == len(chosen):
+            annotation["customBigData"] = [each for each, kept in zip(tracks, chosen, strict=True) if kept]
+        return replace(self, result=replace(self.result, annotation=annotation, objects=objects))
 
     # -- as JSON, as bytes, as text -----------------------------------------------------------------
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from predsession import Prediction, PredictionSession, errors
+from predsession import Prediction, PredictionSession, Size, errors
+from predsession.inputs.video import FrameLoader, probe
 from predsession.server.models.pixels import box_number
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -169,6 +170,27 @@ def test_jobs_are_listed_stopped_and_cleared(
     predsession("jobs", ours, "--clear", uuid)
     assert "stock server" in predsession("jobs", stock, code=3).stderr
     assert "no job nonsense" in predsession("jobs", ours, "--stop", "nonsense", code=3).stderr
+
+
+def test_a_video_with_tracking(detector: str, tmp_path: Path) -> None:
+    """A row a frame, and a clip of the same rate with the tracks drawn; never over the clip itself."""
+    clip = tmp_path / "clip.mp4"
+    clip.write_bytes((SAMPLES / "pedestrians.mp4").read_bytes())
+    out = tmp_path / "new" / "out.mp4"
+    options = ["--track", "--num-frames", "30", "--conf", "0.15", "--quiet"]
+    done = predsession("predict", clip, "--url", detector, *options, "--save-video", out)
+    assert len(done.stdout.splitlines()) == 1 + 30
+    assert "clip.mp4 #29" in done.stdout
+    written = probe(out)
+    assert len(written) == 30
+    assert written.size == Size(512, 384)
+    assert written.times == pytest.approx(probe(clip).times[:30], abs=0.001)
+    change = np.abs(FrameLoader(str(out), 20)().astype(int) - FrameLoader(str(clip), 20)()).max(axis=2) > 60
+    assert change.sum() > 500, "something is drawn"
+    before = clip.read_bytes()
+    done = predsession("predict", clip, "--url", detector, "--num-frames", "1", "--save-video", clip, code=2)
+    assert "choose another name" in done.stderr
+    assert clip.read_bytes() == before
 
 
 def test_help_has_examples() -> None:

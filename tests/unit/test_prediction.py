@@ -350,3 +350,26 @@ def test_repr_is_one_short_line() -> None:
     }
     assert repr(zoo(**odd)) == r"<Prediction 4 'zoo.jpg': 1 x 1, 2 objects: 'a\nb' 1>"
     assert repr(Prediction.from_arrays(size=(5, 4))) == "<Prediction 0 '': 5 x 4, 0 objects>"
+
+
+def test_some_of_the_objects_can_be_kept() -> None:
+    """Rows stay together: boxes, classes, tracks; the input stays the same; a wrong choice is refused."""
+    whole = Prediction.from_arrays(
+        size=(64, 48),
+        boxes=[[0, 0, 10, 10], [5, 5, 20, 20], [1, 1, 4, 4]],
+        scores=[0.9, 0.2, 0.7],
+        classes=["cat", "dog", "cat"],
+        track_ids=[1, -1, 3],
+        name="a.jpg",
+        index=7,
+    )
+    some = whole.where(whole.scores > 0.5)
+    assert some.classes.tolist() == ["cat", "cat"]
+    assert some.boxes.tolist() == whole.boxes[[0, 2]].tolist()
+    assert some.track_ids is not None
+    assert some.track_ids.tolist() == [1, 3]
+    assert (some.name, some.index, some.size, len(whole)) == ("a.jpg", 7, whole.size, 3)
+    assert len(whole.where([False] * 3)) == 0
+    for wrong in ([True], [0, 1, 1], [[True] * 3]):
+        with pytest.raises(ValueError, match=r"\(3,\) bool"):
+            whole.where(wrong)
