@@ -20,7 +20,11 @@ _HOLE = '"pending_results":[]'
 
 def dump(value: JSON) -> bytes:
     """Return compact JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        # Half a character, in the name of a file or in a model's message; an escape of it is valid JSON.
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def true_progress(job: Job) -> dict[str, JSON]:

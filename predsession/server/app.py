@@ -140,6 +140,7 @@ def _guarded(handler: Handler, *, plain: bool) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         try:
             answer = await handler(request)
+            return answer if isinstance(answer, Response) else _json(answer)
         except Refusal as refusal:
             headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
             return _json(refusal.body, refusal.status, headers)
@@ -150,7 +151,6 @@ def _guarded(handler: Handler, *, plain: bool) -> Endpoint:
         except Exception as error:  # noqa: BLE001 - the border: a bug is one call's failure, not the server's
             _log.error("%s", traceback.format_exc())
             return _fault(Fault(repr(error)), plain=plain)
-        return answer if isinstance(answer, Response) else _json(answer)
 
     return endpoint
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from starlette.requests import Request
 
 from predsession.server.job import Job
 from predsession.server.jobs import Jobs, UnknownJobError
+from predsession.server.json_text import read_json
 from predsession.server.refusal import Fault, Refusal, explained, unknown_job
 from predsession.wire.jsontypes import JSONObject
 
@@ -40,7 +39,7 @@ async def read_json_state(request: Request, *, limit: int) -> JSONObject:
     if not body:
         raise Fault("AttributeError(\"'State' object has no attribute 'state'\")")
     try:
-        data = json.loads(body)
+        data = read_json(body)
     except ValueError as error:
         raise Refusal(400, explained(f"The body is not JSON: {error}")) from error
     state = data.get("state") if isinstance(data, dict) else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from starlette.requests import Request
 
 from predsession.server.calls import read_body
 from predsession.server.choice import chosen
+from predsession.server.json_text import read_json
 from predsession.server.refusal import Refusal
 from predsession.server.runner import Runner
 from predsession.server.service import FEATURES, Service
@@ -90,7 +90,7 @@ class InfoRoutes:
         """Return the model that is meant; these calls work without a body, and with any."""
         body = await read_body(request, self._service.config.limits.call)
         try:
-            data = json.loads(body or b"{}")
+            data = read_json(body or b"{}")
         except ValueError:
             data = {}
         state = as_object(as_object(data).get("state"))

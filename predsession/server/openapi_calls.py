@@ -156,9 +156,7 @@ def _on_jobs(*, stock: bool) -> list[Operation]:
         _on_job("get_inference_progress", "Say how far a job is; takes nothing.", ref("JobProgress")),
         _on_job("get_inference_status", "Say where a job stands.", ref("JobStatus")),
         _on_job("get_preparing_progress", "Say how far a job is, and only that.", ref("Progress")),
-        _on_job(
-            "get_inference_result", "Return the final result of a clip; else null.", final
-        ),
+        _on_job("get_inference_result", "Return the final result of a clip; else null.", final),
         _on_job(*pop, details=popped, more=more),
         _on_job("stop_inference", "Stop a job; what a worker has begun is finished.", ref("Done")),
         _on_job("clear_inference_request", "Stop a job and let go of it.", ref("Done")),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from predsession.server.json_text import read_json
 from predsession.server.models.card import ModelCard
 from predsession.server.refusal import Refusal, explained
 from predsession.server.settings import complete_settings
@@ -67,7 +67,7 @@ def read_state(fields: Mapping[str, str]) -> JSONObject:
     if text in {"", "{}"}:
         text = fields.get("settings", "") or "{}"
     try:
-        state = json.loads(text)
+        state = read_json(text)
     except ValueError as error:
         raise Refusal(400, explained(f"Cannot decode settings: {error}")) from error
     if not isinstance(state, dict):

@@ -271,3 +271,30 @@ def test_json_that_is_none() -> None:
             assert caller.post("pop_inference_results", data=body).status_code in {400, 500}
         assert caller.ask("is_ready") == {"status": "ready"}
         assert "Traceback" not in server.log
+
+
+def test_texts_that_are_no_unicode(tmp_path: Path) -> None:
+    """Half a character is refused with 400 wherever it stands, and the list of jobs is answered to all."""
+    with Server("pixels", "--data", str(tmp_path)) as server, Caller(server.url) as caller:
+        file = [("files", ("a.png", png(1)))]
+        for text in (r'{"session": "\ud800"}', r'{"settings": {"\udfff": 1}}'):
+            reply = caller.post("inference_batch_async", files=file, data={"state": text})
+            assert "half a character" in refused(reply, 400)
+        for body in (rb'{"state": {"session": "\uD8AA"}}', b'{"state": {"session": "\xed\xa0\x80"}}'):
+            refused(caller.post("list_inference_requests", data=body), 400)
+        uuid = caller.submit([png(1)], session="\U0001f600")
+        listed = caller.ask("list_inference_requests", session="\U0001f600")["requests"]
+        assert [job["uuid"] for job in listed] == [uuid]
+        assert caller.http.get(f"{server.url}/overview.json", timeout=10).status_code == 200
+
+
+def test_json_that_is_nested_deeply() -> None:
+    """JSON that is nested more deeply than can be read is refused with 400, in a body and in a form."""
+    deep = "[" * 100_000
+    with Server("pixels") as server, Caller(server.url) as caller:
+        body = f'{{"state": {deep}'
+        assert "nested too deeply" in refused(caller.post("pop_inference_results", data=body), 400)
+        reply = caller.post(
+            "inference_batch_async", files=[("files", ("a.png", png(1)))], data={"state": f'{{"a": {deep}'}
+        )
+        assert "nested too deeply" in refused(reply, 400)

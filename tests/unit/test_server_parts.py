@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from predsession.server.answers import dump
 from predsession.server.command import add_arguments, model_specs
 from predsession.server.config import Limits, ModelSpec
 from predsession.server.decode import BadImageError
@@ -180,3 +181,9 @@ def test_limits_on_the_command_line() -> None:
     assert (args.limit_body, args.limit_disk, args.limit_lease) == (3 << 19, 2 << 30, 0.5)
     assert args.limit_files == Limits().files
     assert "2G" in parser.format_help()
+
+
+def test_dump_writes_whatever_there_is() -> None:
+    """Half a character, as in the name of a file, is written as an escape; others as they are."""
+    assert dump({"name": "\udcff"}) == b'{"name":"\\udcff"}'
+    assert dump("é") == '"é"'.encode()
