@@ -36,6 +36,7 @@ class Limits:
     files: int = _count(1000, "files in one upload")
     body: int = _count(2 * GIBI, "bytes of one upload")
     text: int = _count(MEBI, "bytes of one text part of an upload")
+    texts: int = _count(8 * MEBI, "bytes of all text parts of an upload")
     call: int = _count(MEBI, "bytes of a JSON body")
     name: int = _count(KIBI, "bytes of a file's name")
     pixels: int = _count(100_000_000, "pixels of one picture, by its header")

@@ -49,12 +49,12 @@ class Disk:
 
     @contextlib.contextmanager
     def reserve(self, size: int) -> Iterator[Callable[[int], None]]:
-        """Set room aside for an upload.
+        """Set room aside for an upload as it comes: one that stalls keeps nobody else out.
 
         Parameters
         ----------
         size : int
-            Bytes that were announced; 0 where nobody knows.
+            Bytes that were announced, for which there must be room now; 0 where nobody knows.
 
         Yields
         ------
@@ -67,18 +67,22 @@ class Disk:
             With status 507, if there is no room for it.
         """
         kept = 0
+        self._check(max(size, 1))
 
         def keep(total: int) -> None:
             nonlocal kept
             if total > kept:
-                if total - kept > self.room():
-                    text = "The server's disk is full, or its share of it; try again later."
-                    raise Refusal(507, explained(text), retry_after=RETRY_S)
+                self._check(total - kept)
                 self._incoming += total - kept
                 kept = total
 
         try:
-            keep(max(size, 1))
             yield keep
         finally:
             self._incoming -= kept
+
+    def _check(self, size: int) -> None:
+        """Refuse what there is no room for."""
+        if size > self.room():
+            text = "The server's disk is full, or its share of it; try again later."
+            raise Refusal(507, explained(text), retry_after=RETRY_S)

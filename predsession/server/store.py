@@ -146,8 +146,8 @@ class Store:
             raise StoreVersionError(f"{folder} was written by another version; choose another with --data")
         self._database.executescript(_SCHEMA)
         self._database.execute(f"PRAGMA user_version={_VERSION}")
-        self.bytes_used = 0
-        """Bytes of the database in use, as of the last change."""
+        self.bytes_used = self._measure()
+        """Bytes of the database in use, as of the last change; pages that are free are used again."""
 
     def close(self) -> None:
         """Finish what is under way and close the database."""
@@ -277,6 +277,8 @@ class Store:
                 ).fetchall()
                 if rows:
                     self._take(uuid, rows[-1][0])
+            if rows:
+                self.bytes_used = self._measure()
             return [row[1] for row in rows]
 
         return await self._run(work)
@@ -307,6 +309,8 @@ class Store:
                     "WHERE uuid = ? AND number > gone ORDER BY number LIMIT ?",
                     (uuid, limit),
                 ).fetchall()
+            if gone:
+                self.bytes_used = self._measure()
             return gone, rows
 
         return await self._run(work)

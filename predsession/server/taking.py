@@ -151,8 +151,12 @@ class Taking:
             If there is no room, or the form is no good.
         """
         intake = Intake(request.stream(), self._limits)
+        announced = _announced(request)
+        if announced > self._limits.body:
+            # At once, and without reading on: it may be far more than anybody wants to read.
+            raise Refusal(413, explained(f"The upload is larger than {self._limits.body} bytes."))
         try:
-            with self._a_seat(client), self._service.disk.reserve(_announced(request)) as keep:
+            with self._a_seat(client), self._service.disk.reserve(announced) as keep:
                 kind = request.headers.get("content-type", "")
                 return await intake.form(kind, self._jobs.upload(uuid), keep=keep)
         except Refusal:

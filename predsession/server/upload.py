@@ -22,6 +22,8 @@ from predsession.server.slices import Slice, slices
 
 _CHUNK = 1 << 18
 _TEXTS = 1000
+_FIELDS = frozenset({"state", "settings"})
+"""The text parts that mean something; others are read and thrown away."""
 _DRAIN = 256 << 20  # a refused upload is read on so far, so that its sender gets to read the answer
 
 
@@ -38,7 +40,7 @@ class Form:
     sizes : list of int
         Bytes of each.
     fields : dict
-        The text parts.
+        The text parts that mean something: ``state`` and ``settings``.
     """
 
     path: Path
@@ -151,7 +153,9 @@ class _Writer:
         self._in_file = False
         self._text: bytearray | None = None
         self._text_name = ""
+        self._text_size = 0
         self._texts = 0
+        self._all_text = 0
         self._parser = MultipartParser(
             boundary,
             {
@@ -223,7 +227,7 @@ class _Writer:
         self._texts += 1
         if self._texts > _TEXTS:
             raise Refusal(400, detail(f"Too many fields. Maximum number of fields is {_TEXTS}."))
-        self._text, self._text_name = bytearray(), name
+        self._text, self._text_name, self._text_size = bytearray(), name, 0
 
     def _open(self, name: str) -> None:
         """Start the next file."""
@@ -247,15 +251,21 @@ class _Writer:
             self._file.write(memoryview(data)[start:end])
             self._form.sizes[-1] += end - start
         elif self._text is not None:
-            self._text += data[start:end]
-            if len(self._text) > self._limits.text:
+            self._text_size += end - start
+            self._all_text += end - start
+            if self._text_size > self._limits.text:
                 raise Refusal(400, detail(f"Part exceeded maximum size of {self._limits.text // 1024}KB."))
+            if self._all_text > self._limits.texts:
+                raise Refusal(413, explained(f"The text parts are larger than {self._limits.texts} bytes."))
+            if self._text_name in _FIELDS:
+                self._text += data[start:end]
 
     def _part_ends(self) -> None:
         """Keep the text, if it was one."""
         self._in_file = False
         if self._text is not None:
-            self._form.fields[self._text_name] = _text(bytes(self._text))
+            if self._text_name in _FIELDS:
+                self._form.fields[self._text_name] = _text(bytes(self._text))
             self._text = None
 
     def _form_ends(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import requests
-from server_kit import Caller, Server, numbers, png, until
+from server_kit import PATIENCE, Caller, Server, numbers, png, until
 
 TOKEN = "s3cret-Tøken"
 
@@ -298,3 +298,52 @@ def test_json_that_is_nested_deeply() -> None:
             "inference_batch_async", files=[("files", ("a.png", png(1)))], data={"state": f'{{"a": {deep}'}
         )
         assert "nested too deeply" in refused(reply, 400)
+
+
+def start_upload(port: int, announced: int) -> socket.socket:
+    """Send the beginning of an upload, and no more."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    head = f"POST /inference_batch_async HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {announced}\r\n"
+    connection.sendall(f"{head}Content-Type: multipart/form-data; boundary=x\r\n\r\n--x".encode())
+    return connection
+
+
+def test_upload_that_stalls_takes_no_room_from_others() -> None:
+    """What one connection announces and does not send is no reason to refuse another's upload."""
+    with (
+        Server("pixels", "--limit-disk", "10M", "--limit-body", "9900K") as server,
+        Caller(server.url) as caller,
+        start_upload(server.port, 10_000_000),
+        start_upload(server.port, 10_000_000),
+    ):
+        until(lambda: numbers([caller.upload([png(1)], endpoint="inference_image").json()]) == [1], "one")
+        assert numbers(caller.drain(caller.submit([png(n) for n in range(20)]))[0]) == list(range(20))
+
+
+def test_upload_that_is_announced_as_too_large() -> None:
+    """More than the limit is refused by what is announced, before any of it has come."""
+    with (
+        Server("pixels", "--limit-body", "200K") as server,
+        start_upload(server.port, 20 << 30) as connection,
+    ):
+        assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
+def test_room_comes_back_with_the_ack() -> None:
+    """A share of the disk that results filled is free again as soon as they were taken, acked or popped."""
+    with Server("pixels", "--limit-disk", "1500K") as server, Caller(server.url) as caller:
+        files = [png(n) for n in range(200)]
+
+        def fill() -> list[str]:
+            jobs = []
+            while (reply := caller.upload(files, item_errors=True)).status_code == 200:
+                jobs.append(reply.json()["inference_request_uuid"])
+                until(lambda: caller.progress(jobs[-1])["finished"], "its end")
+            refused(reply, 507, retry_after="30")
+            return jobs
+
+        for job in fill():
+            assert caller.pop(job, ack=200)["pending_results"] == []
+        for job in fill():
+            assert len(caller.pop(job)["pending_results"]) == 200
+        assert fill(), "there is room again"

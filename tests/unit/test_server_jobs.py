@@ -148,12 +148,14 @@ def test_too_many_kept_jobs(tmp_path: Path) -> None:
 
 
 def test_disk_keeps_its_share(tmp_path: Path) -> None:
-    """Room is what the share leaves, minus what is announced; it comes back when the upload is over."""
+    """Room is what the share leaves, minus what has come; it comes back when the upload is over. What is
+    announced must have room, and takes none.
+    """
     disk = Disk(tmp_path, Limits(disk=1000, free=1), lambda: 300)
     with disk.reserve(400) as keep:
-        assert disk.room() == 300
+        assert disk.room() == 700
         keep(100)
-        assert disk.room() == 300, "less than announced"
+        assert disk.room() == 600
         keep(600)
         assert disk.room() == 100
         with pytest.raises(Refusal) as caught:

@@ -80,15 +80,25 @@ def test_byte_by_byte(tmp_path: Path) -> None:
 
 
 def test_other_parts_are_left_out(tmp_path: Path) -> None:
-    """A file part of another name is not kept; text parts are."""
+    """A file part or a text part of another name is not kept."""
     body = (
         b'--x\r\nContent-Disposition: form-data; name="other"; filename="a"\r\n\r\nAAAA\r\n'
         b"--x\r\ncontent-disposition: form-data; name=files; filename=b\r\n\r\nBB\r\n"
+        b'--x\r\nContent-Disposition: form-data; name="more"\r\n\r\nlong\r\n'
         b'--x\r\nContent-Disposition: form-data; name="state"\r\n\r\n{}\r\n--x--\r\n'
     )
     form = receive(tmp_path / "job", "multipart/form-data; boundary=x", [body])
     assert (form.names, form.sizes, form.fields) == (["b"], [2], {"state": "{}"})
     assert (tmp_path / "job").read_bytes() == b"BB"
+
+
+def test_all_text_parts_together_are_bounded(tmp_path: Path) -> None:
+    """Many text parts, each within its limit, are refused once they are too much together."""
+    kind, body = encoded([("a", b"")], {f"x{n}": "y" * 90 for n in range(10)})
+    limits = Limits(text=100, texts=1000)
+    assert receive(tmp_path / "job", kind, [body], limits).fields == {}
+    with pytest.raises(Refusal, match=r"413.*larger than 899"):
+        receive(tmp_path / "job", kind, [body], Limits(text=100, texts=899))
 
 
 def test_room_is_asked_for_before_it_is_taken(tmp_path: Path) -> None:
