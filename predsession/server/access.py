@@ -14,13 +14,15 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from predsession.server.answers import dump
+from predsession.server.config import is_loopback
+from predsession.server.connection import HEALTH
 from predsession.server.metrics import Metrics
 from predsession.server.refusal import explained
 from predsession.wire.jsontypes import JSON
 
-_OPEN = frozenset({"/healthz", "/readyz"})
 _CLOSED = "This server wants a token, in the header x-api-key, or as Authorization: Bearer."
 _NO_PAGE = "Pages of other origins may not call this server; --cors-origin lets them."
+_NO_NAME = "This server is for its own machine, under the names of that; with a token it goes by any name."
 _QUIET_CALLS = frozenset({"pop_inference_results", "inference_image", "inference_batch"})
 """Calls whose time says nothing about the server: they wait for a model."""
 _DRAIN, _DRAIN_S = 4 << 20, 5.0
@@ -52,7 +54,9 @@ class Access:
     calls : frozenset of str
         The known calls; others are counted together.
     open_paths : frozenset of str
-        What is answered without a token, beside `_OPEN`.
+        What is answered without a token, beside health.
+    local : bool
+        Whether only this machine reaches the server; without a token it then goes by local names only.
     most : int
         How many calls are answered at the same time.
     """
@@ -66,6 +70,7 @@ class Access:
         metrics: Metrics,
         calls: frozenset[str],
         open_paths: frozenset[str] = frozenset(),
+        local: bool = False,
         most: int,
     ) -> None:
         self._app = app
@@ -73,7 +78,8 @@ class Access:
         self._origins = origins
         self._metrics = metrics
         self._calls = calls
-        self._open = _OPEN | open_paths
+        self._open = HEALTH | open_paths
+        self._local = local
         self._most = most
         self._inside = 0
 
@@ -110,6 +116,9 @@ class Access:
 
     def _refusal(self, path: str, headers: Headers) -> tuple[int, JSON] | None:
         """Return status and answer for a request that may not come in."""
+        if self._local and self._token is None and not is_loopback(_name_in(headers.get("host", ""))):
+            # A foreign name that was made to point here: the page it came from may read our answers.
+            return 403, explained(_NO_NAME)
         origin = headers.get("origin")
         if origin is not None and not self._may_call(origin, headers.get("host", "")):
             return 403, explained(_NO_PAGE)
@@ -146,8 +155,10 @@ class Access:
         self._metrics.count("requests_total", call=call, status=str(traffic.status))
         if call not in _QUIET_CALLS:
             self._metrics.observe("request_seconds", seconds, call=call)
-        # The path only: a query may hold anything.
-        shown = ascii(path)[1:-1]
+        # The path only, for a query may hold anything; and a token where a model's name belongs is a mistake.
+        shown = ascii("/".join("***" if part.encode() == self._token else part for part in path.split("/")))[
+            1:-1
+        ]
         fields = {
             "client": client,
             "method": scope["method"],
@@ -159,6 +170,11 @@ class Access:
         }
         text = "%(client)s %(method)s %(path)s %(status)d %(ms)s ms, %(received)d in, %(sent)d out"
         _log.info(text, fields, extra={"fields": fields})
+
+
+def _name_in(host: str) -> str:
+    """Return the name or address in a Host header; without one, as in HTTP/1.0, no browser has sent it."""
+    return urlsplit(f"//{host}").hostname or "localhost"
 
 
 async def _drain(receive: Receive) -> None:

@@ -17,13 +17,14 @@ from starlette.types import ASGIApp
 
 from predsession.server import answers
 from predsession.server.access import Access
+from predsession.server.config import is_loopback
 from predsession.server.id_routes import IdRoutes
 from predsession.server.info_routes import InfoRoutes
 from predsession.server.job_routes import JobRoutes
 from predsession.server.library_routes import LibraryRoutes
 from predsession.server.operate_routes import OperateRoutes
 from predsession.server.page_routes import OPEN_PATHS, PageRoutes
-from predsession.server.refusal import Fault, Refusal
+from predsession.server.refusal import SLOW, Fault, Refusal
 from predsession.server.service import Service
 from predsession.server.submit_routes import SubmitRoutes
 from predsession.server.video_routes import VideoRoutes
@@ -62,6 +63,7 @@ def make_app(service: Service) -> ASGIApp:
         metrics=service.metrics,
         calls=known,
         open_paths=OPEN_PATHS,
+        local=is_loopback(door.host),
         most=service.config.limits.connections,
     )
 
@@ -142,8 +144,7 @@ def _guarded(handler: Handler, *, plain: bool) -> Endpoint:
             answer = await handler(request)
             return answer if isinstance(answer, Response) else _json(answer)
         except Refusal as refusal:
-            headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
-            return _json(refusal.body, refusal.status, headers)
+            return _refused(refusal)
         except Fault as fault:
             return _fault(fault, plain=plain)
         except ClientDisconnect:
@@ -153,6 +154,14 @@ def _guarded(handler: Handler, *, plain: bool) -> Endpoint:
             return _fault(Fault(repr(error)), plain=plain)
 
     return endpoint
+
+
+def _refused(refusal: Refusal) -> Response:
+    """Return the answer of a refusal."""
+    headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+    if refusal.status == SLOW:
+        headers["Connection"] = "close"  # what is left of the body would be taken for the next request
+    return _json(refusal.body, refusal.status, headers)
 
 
 def _json(body: JSON, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.requests import Request
 
+from predsession.server.config import Limits
 from predsession.server.job import Job
 from predsession.server.jobs import Jobs, UnknownJobError
 from predsession.server.json_text import read_json
-from predsession.server.refusal import Fault, Refusal, explained, unknown_job
+from predsession.server.refusal import Fault, Refusal, explained, too_slow, unknown_job
 from predsession.wire.jsontypes import JSONObject
 
 UUID = "inference_request_uuid"
 
 
-async def read_json_state(request: Request, *, limit: int) -> JSONObject:
+async def read_json_state(request: Request, limits: Limits) -> JSONObject:
     """Return the state of a JSON call.
 
     Parameters
     ----------
     request : Request
         The call.
-    limit : int
-        The largest body, in bytes.
+    limits : Limits
+        The largest body, and how long it may pause.
 
     Returns
     -------
@@ -33,9 +36,9 @@ async def read_json_state(request: Request, *, limit: int) -> JSONObject:
     Fault
         If there is no body, or no state in it; a stock server trips over both.
     Refusal
-        If the body is too large or no JSON object.
+        If the body is too large, too slow, or no JSON object.
     """
-    body = await read_body(request, limit)
+    body = await read_body(request, limits)
     if not body:
         raise Fault("AttributeError(\"'State' object has no attribute 'state'\")")
     try:
@@ -50,15 +53,15 @@ async def read_json_state(request: Request, *, limit: int) -> JSONObject:
     return state
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(request: Request, limits: Limits) -> bytes:
     """Read a whole body.
 
     Parameters
     ----------
     request : Request
         The call.
-    limit : int
-        The largest body, in bytes.
+    limits : Limits
+        The largest body, and how long it may pause.
 
     Returns
     -------
@@ -68,14 +71,21 @@ async def read_body(request: Request, limit: int) -> bytes:
     Raises
     ------
     Refusal
-        If it is larger.
+        If it is larger, or stops.
     """
     body = bytearray()
-    async for chunk in request.stream():
+    chunks = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(limits.idle):
+                chunk = await anext(chunks, None)
+        except TimeoutError:
+            raise too_slow(limits.idle) from None
+        if chunk is None:
+            return bytes(body)
         body += chunk
-        if len(body) > limit:
-            raise Refusal(413, explained(f"The body is larger than {limit} bytes."))
-    return bytes(body)
+        if len(body) > limits.call:
+            raise Refusal(413, explained(f"The body is larger than {limits.call} bytes."))
 
 
 def named_job(state: JSONObject, jobs: Jobs, *, success: bool = False) -> Job:

@@ -14,7 +14,15 @@ from dataclasses import fields
 from pathlib import Path
 
 from predsession.errors import MissingExtraError
-from predsession.server.config import TOKEN_VARIABLE, Door, Limits, ModelSpec, Ready, ServerConfig
+from predsession.server.config import (
+    TOKEN_VARIABLE,
+    Door,
+    Limits,
+    ModelSpec,
+    Ready,
+    ServerConfig,
+    is_loopback,
+)
 from predsession.server.folders import CommandError, server_folder
 
 USAGE, SERVER = 2, 3
@@ -207,7 +215,7 @@ def _spec(word: str) -> ModelSpec:
 def _door(args: argparse.Namespace) -> Door:
     """Return where to listen, if that is safe."""
     token = args.token or os.environ.get(TOKEN_VARIABLE) or None
-    if not _is_loopback(args.host) and token is None and not args.insecure:
+    if not is_loopback(args.host) and token is None and not args.insecure:
         advice = (
             f"set a token in {TOKEN_VARIABLE}, or say --insecure if everybody who can reach it may use it"
         )
@@ -218,11 +226,6 @@ def _door(args: argparse.Namespace) -> Door:
         if not path.is_file():
             raise CommandError(f"there is no file {path}", USAGE)
     return Door(args.host, args.port, token, tuple(args.cors_origin), args.certfile, args.keyfile)
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether an address is reachable from this machine only."""
-    return host == "localhost" or host == "::1" or re.fullmatch(r"127\.\d+\.\d+\.\d+", host) is not None
 
 
 def _is_ephemeral(args: argparse.Namespace) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,7 @@ class Limits:
     disk: int = _count(20 * GIBI, "bytes of uploads and results together")
     free: int = _count(256 * MEBI, "bytes that stay free on the disk")
     connections: int = _count(512, "calls that are answered at the same time")
+    head: float = _time(20, "for the line and the headers of a request")
     idle: float = _time(60, "between two pieces of a body")
     batch: float = _time(120, "a model may take for one batch before it counts as hung")
     load: float = _time(120, "a model may take to load")
@@ -72,6 +74,11 @@ class ModelSpec:
 
     name: str
     target: str
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address or a name is that of this machine only."""
+    return host in {"localhost", "::1"} or re.fullmatch(r"127\.\d+\.\d+\.\d+", host) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class IdRoutes:
         async def take_in(request: Request, _: str) -> JobFacts:
             service, client = self._service, client_of(request)
             self._taking.check_client(client)
-            state = await read_json_state(request, limit=service.config.limits.call)
+            state = await read_json_state(request, service.config.limits)
             runner = chosen(service, request, state)
             keyed = self._taking.key(request) is not None
             submit = read_submit(state, runner.card, stock=service.stock, keyed=keyed)

@@ -88,7 +88,7 @@ class InfoRoutes:
 
     async def _runner(self, request: Request) -> Runner:
         """Return the model that is meant; these calls work without a body, and with any."""
-        body = await read_body(request, self._service.config.limits.call)
+        body = await read_body(request, self._service.config.limits)
         try:
             data = read_json(body or b"{}")
         except ValueError:

@@ -109,4 +109,4 @@ class JobRoutes:
 
     async def _state(self, request: Request) -> JSONObject:
         """Read the call's state."""
-        return await read_json_state(request, limit=self._service.config.limits.call)
+        return await read_json_state(request, self._service.config.limits)

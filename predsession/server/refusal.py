@@ -12,6 +12,7 @@ import json
 from predsession.errors import PredSessionError
 from predsession.wire.jsontypes import JSON
 
+SLOW = 408
 TITLE = "Oops! Something went wrong"
 
 
@@ -68,6 +69,11 @@ def detail(text: str) -> JSON:
 def explained(text: str) -> JSON:
     """Return a body as a stock server words its own checks."""
     return {"detail": text, "success": False, "message": text}
+
+
+def too_slow(seconds: float) -> Refusal:
+    """Return the refusal of a body of which nothing came for so long."""
+    return Refusal(SLOW, explained(f"Nothing came for {seconds:g} seconds."))
 
 
 def unknown_job(uuid: str, count: int) -> str:

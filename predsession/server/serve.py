@@ -17,11 +17,11 @@ import uvicorn
 
 from predsession.server.app import make_app
 from predsession.server.config import Ready, ServerConfig
+from predsession.server.connection import connections
 from predsession.server.service import Service
 
 _KEEP_ALIVE_S = 75  # longer than clients pause between two polls, so that a pooled connection stays good
 _GRACE_S = 10
-_SPARE = 128  # connections beyond the limit that still get an answer of ours, which says what to do
 
 
 class _Uvicorn(uvicorn.Server):
@@ -101,7 +101,7 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
             server_header=False,
             timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=_GRACE_S,
-            limit_concurrency=config.limits.connections + _SPARE,
+            http=connections(config.limits),
             ssl_certfile=config.door.certfile,
             ssl_keyfile=config.door.keyfile,
         )

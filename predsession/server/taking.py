@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from predsession.server.disk import RETRY_S, no_room
 from predsession.server.job import Job, JobFacts
-from predsession.server.refusal import Fault, Refusal, detail, explained
+from predsession.server.refusal import SLOW, Fault, Refusal, detail, explained
 from predsession.server.runner import Runner
 from predsession.server.service import Service
 from predsession.server.submit import LONGEST_WORD
@@ -159,9 +159,10 @@ class Taking:
             with self._a_seat(client), self._service.disk.reserve(announced) as keep:
                 kind = request.headers.get("content-type", "")
                 return await intake.form(kind, self._jobs.upload(uuid), keep=keep)
-        except Refusal:
-            # Its sender reads the answer only once it has sent its body.
-            await intake.drain()
+        except Refusal as refusal:
+            if refusal.status != SLOW:
+                # Its sender reads the answer only once it has sent its body.
+                await intake.drain()
             raise
 
     @contextlib.contextmanager

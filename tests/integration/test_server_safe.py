@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +225,7 @@ def test_upload_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
     with Server("pixels", "--data", str(tmp_path)) as server, Caller(server.url) as caller:
         with socket.create_connection(("127.0.0.1", server.port)) as rude:
             rude.sendall(
-                b"POST /inference_batch_async HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n"
+                b"POST /inference_batch_async HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
                 b"Content-Type: multipart/form-data; boundary=x\r\n\r\n"
                 b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\n'
                 + bytes(300_000)
@@ -347,3 +348,85 @@ def test_room_comes_back_with_the_ack() -> None:
         for job in fill():
             assert len(caller.pop(job)["pending_results"]) == 200
         assert fill(), "there is room again"
+
+
+def test_names_that_are_not_this_machines() -> None:
+    """A server of this machine answers nothing under a foreign name, with or without an Origin; one with a
+    token goes by any name.
+    """
+    with Server("pixels") as server:
+
+        def get(host: str) -> requests.Response:
+            return requests.get(f"{server.url}/overview.json", headers={"Host": host}, timeout=10)
+
+        for host in (f"evil.example:{server.port}", "127.evil.example", "[::2]:80", "10.0.0.1"):
+            refused(get(host), 403)
+        for host in (f"localhost:{server.port}", "127.0.0.2", "[::1]:80"):
+            assert get(host).status_code == 200
+    with Server("pixels", "--token", "t") as server:
+        headers = {"Host": "models.example", "x-api-key": "t"}
+        assert requests.get(f"{server.url}/overview.json", headers=headers, timeout=10).status_code == 200
+
+
+def test_token_in_the_path_is_not_logged() -> None:
+    """A token that stands where a model's name belongs is masked in the log."""
+    with Server("pixels", "--token", "s3cret") as server, Caller(server.url, token="s3cret") as caller:
+        assert caller.post("s3cret/get_model_meta", json={"state": {}}).status_code == 404
+        server.terminate()
+        assert "POST /***/get_model_meta 404" in server.log
+        assert "s3cret" not in server.log
+
+
+def test_silent_connections_lock_nobody_out() -> None:
+    """More silent connections than there is room for: others are answered, and health is."""
+    with (
+        Server("pixels", "--limit-connections", "2", "--limit-head", "1000") as server,
+        ExitStack() as stack,
+    ):
+        for _ in range(140):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        for path in ("healthz", "readyz", "overview.json"):
+            assert requests.get(f"{server.url}/{path}", timeout=PATIENCE).status_code == 200
+
+
+def test_connections_beyond_the_limit() -> None:
+    """Where every connection has had a request, one more is told to come back, in JSON; health is answered."""
+    with Server("pixels", "--limit-connections", "2") as server, ExitStack() as stack:
+        for _ in range(130):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
+            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert one.recv(4096).startswith(b"HTTP/1.1 200 ")
+        refused(requests.get(f"{server.url}/overview.json", timeout=PATIENCE), 503, retry_after="2")
+        assert requests.get(f"{server.url}/healthz", timeout=PATIENCE).status_code == 200
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: loc"])
+def test_head_that_does_not_come(sent: bytes) -> None:
+    """A connection that sends no request, or half of one, is closed after the limit."""
+    with (
+        Server("pixels", "--limit-head", "0.3") as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as silent,
+    ):
+        silent.sendall(sent)
+        assert silent.recv(4096) == b""
+
+
+def test_json_body_that_does_not_come() -> None:
+    """A JSON body that stops in the middle is refused with 408, and the connection is closed."""
+    with (
+        Server("pixels", "--limit-idle", "0.3") as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as slow,
+    ):
+        slow.sendall(b"POST /is_ready HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+        with slow.makefile("rb") as answer:
+            assert answer.read().startswith(b"HTTP/1.1 408 ")
+
+
+def test_rest_of_a_body_that_is_not_read() -> None:
+    """Who goes on sending a body that was refused is cut off after the limit."""
+    with (
+        Server("pixels", "--limit-body", "1K", "--limit-idle", "0.3") as server,
+        start_upload(server.port, 1 << 30) as stubborn,
+        stubborn.makefile("rb") as answer,
+    ):
+        assert answer.read().startswith(b"HTTP/1.1 413 ")
