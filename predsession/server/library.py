@@ -23,34 +23,14 @@ from pathlib import Path
 from typing import Literal
 
 from predsession.errors import PredSessionError
-from predsession.server.shelves import Found, walk
+from predsession.server.catalogue import SCHEMA, Update
+from predsession.server.shelves import walk
 from predsession.wire.jsontypes import JSON, JSONObject
 
 Kind = Literal["image", "video"]
 NAME = ".predsession-library.sqlite"
 ANNOTATIONS = "ann"
 _STALE_S = 2.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS projects (id INTEGER PRIMARY KEY AUTOINCREMENT, folder TEXT NOT NULL UNIQUE);
-CREATE TABLE IF NOT EXISTS datasets (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL,
-    folder TEXT NOT NULL UNIQUE
-);
-CREATE TABLE IF NOT EXISTS items (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL,
-    dataset_id INTEGER NOT NULL,
-    path TEXT NOT NULL UNIQUE,
-    size INTEGER NOT NULL,
-    changed INTEGER NOT NULL,
-    inode INTEGER NOT NULL,
-    fingerprint BLOB NOT NULL,
-    place INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX IF NOT EXISTS by_fingerprint ON items (fingerprint);
-CREATE INDEX IF NOT EXISTS by_dataset ON items (dataset_id, place);
-"""
 
 
 class LibraryError(PredSessionError):
@@ -144,7 +124,7 @@ class Library:
             )
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
-            self._database.executescript(_SCHEMA)
+            self._database.executescript(SCHEMA)
         except sqlite3.Error as error:
             text = f"the ids of {root} cannot be kept in {NAME} there: {error}; make the folder writable"
             raise LibraryError(text) from error
@@ -168,7 +148,7 @@ class Library:
             found = list(walk(self.root))
             self._database.execute("BEGIN IMMEDIATE")
             try:
-                _Update(self._database, self.root).run(found)
+                Update(self._database, self.root).run(found)
                 self._database.execute("COMMIT")
             finally:
                 if self._database.in_transaction:
@@ -269,106 +249,3 @@ class Library:
         folder = record.dataset.removesuffix("/.")
         base = self.root if folder == "." else self.root / folder
         return base / ANNOTATIONS / f"{record.name}.json"
-
-
-class _Update:
-    """Brings the database to what was found, in one transaction."""
-
-    def __init__(self, database: sqlite3.Connection, root: Path) -> None:
-        self._database = database
-        self._root = root
-        self._folders: dict[tuple[str, str], int] = {}
-
-    def run(self, found: Sequence[Found]) -> None:
-        """Know every file, those that were moved too, and note the order."""
-        execute = self._database.execute
-        known = {
-            path: (number, size, changed)
-            for number, path, size, changed in execute("SELECT id, path, size, changed FROM items")
-        }
-        present = {one.path for one in found}
-        execute("UPDATE items SET place = 0")
-        for place, one in enumerate(found, start=1):
-            number, size, changed = known.get(one.path, (0, 0, 0))
-            if not number:
-                self._add(one, place, present)
-            elif (size, changed) == (one.size, one.changed):
-                execute("UPDATE items SET place = ? WHERE id = ?", (place, number))
-            else:
-                self._write(number, one, place)
-
-    def _add(self, one: Found, place: int, present: set[str]) -> None:
-        """Know a file at a new place: one that was moved there, or a new one."""
-        fingerprint = one.fingerprint(self._root)
-        rows = self._database.execute(
-            "SELECT id, path, inode, dataset_id FROM items WHERE fingerprint = ? AND kind = ?",
-            (fingerprint, one.kind),
-        ).fetchall()
-        name = one.path.rsplit("/", 1)[-1]
-        gone = [row for row in rows if row[1] not in present]
-        gone.sort(key=lambda row: (row[2] != one.inode, row[1].rsplit("/", 1)[-1] != name, row[0]))
-        if gone:
-            self._rename_folders(one, gone[0][3])
-            self._write(gone[0][0], one, place, fingerprint)
-        else:
-            values = (
-                one.kind,
-                self._dataset(one),
-                one.path,
-                one.size,
-                one.changed,
-                one.inode,
-                fingerprint,
-                place,
-            )
-            self._database.execute(
-                "INSERT INTO items (kind, dataset_id, path, size, changed, inode, fingerprint, place) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                values,
-            )
-
-    def _write(self, number: int, one: Found, place: int, fingerprint: bytes | None = None) -> None:
-        """Note where a known file lies now, and what it is."""
-        content = fingerprint if fingerprint is not None else one.fingerprint(self._root)
-        self._database.execute(
-            "UPDATE items SET dataset_id = ?, path = ?, size = ?, changed = ?, inode = ?, fingerprint = ?, "
-            "place = ? WHERE id = ?",
-            (self._dataset(one), one.path, one.size, one.changed, one.inode, content, place, number),
-        )
-
-    def _rename_folders(self, one: Found, dataset: int) -> None:
-        """If the folder that a file came from is gone, the one it came to is the same, renamed."""
-        row = self._database.execute(
-            "SELECT datasets.folder, projects.id, projects.folder FROM datasets "
-            "JOIN projects ON projects.id = project_id WHERE datasets.id = ?",
-            (dataset,),
-        ).fetchone()
-        if row is None:
-            return
-        old_dataset, project, old_project = row
-        for table, number, old, new in (
-            ("projects", project, old_project, one.project),
-            ("datasets", dataset, old_dataset, one.dataset),
-        ):
-            taken = self._database.execute(f"SELECT 1 FROM {table} WHERE folder = ?", (new,)).fetchone()  # noqa: S608 - ours
-            if not taken and not (self._root / old).is_dir():
-                self._database.execute(f"UPDATE {table} SET folder = ? WHERE id = ?", (new, number))  # noqa: S608 - ours
-
-    def _dataset(self, one: Found) -> int:
-        """Return the id of a file's dataset, in its project."""
-        project = self._folder("projects", one.project, "INSERT INTO projects (folder) VALUES (?)", ())
-        insert = "INSERT INTO datasets (folder, project_id) VALUES (?, ?)"
-        number = self._folder("datasets", one.dataset, insert, (project,))
-        self._database.execute("UPDATE datasets SET project_id = ? WHERE id = ?", (project, number))
-        return number
-
-    def _folder(self, table: str, folder: str, insert: str, more: tuple[int, ...]) -> int:
-        """Return the id of a folder; make one if there is none."""
-        key = (table, folder)
-        if key not in self._folders:
-            row = self._database.execute(f"SELECT id FROM {table} WHERE folder = ?", (folder,)).fetchone()  # noqa: S608 - ours
-            if row is None:
-                self._folders[key] = int(self._database.execute(insert, (folder, *more)).lastrowid or 0)
-            else:
-                self._folders[key] = int(row[0])
-        return self._folders[key]

@@ -255,7 +255,7 @@ def whole(detector: str) -> list[list[int]]:
 
 
 def test_tracks_and_the_final_result(detector: str, whole: list[list[int]]) -> None:
-    """One id for each object, -1 for none, from 1; the final result has the same, in a stock server's words."""
+    """One id for each object, -1 for none, from 1; the final result has the same, as it was recorded."""
     with Caller(detector) as caller:
         uuid = caller.submit(
             [("p.mp4", CLIP.read_bytes())],
