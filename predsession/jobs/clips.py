@@ -224,6 +224,7 @@ class ClipCourse:
                 for number, item in enumerate(group, start=seen):
                     self._keep(run, _frame_of(item, frames or run.frames, number), item)
             seen += len(group)
+            group.clear()  # all is in the spool, most of it not in memory
             self._hand_over(run)
         run.learn_total(reader.state.total if reader.state else None)
         self._lengths[id(run.item)] = len(run.frames or ())

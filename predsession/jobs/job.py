@@ -9,12 +9,13 @@ if it was not, the images it might belong to are sent again. With ``ack`` a lost
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from predsession import errors
 from predsession.jobs.pace import PollPace
 from predsession.jobs.shared import Shared
 from predsession.wire import calls
-from predsession.wire.calls import Call
+from predsession.wire.calls import Call, Repeat
 from predsession.wire.httpreply import Reply, is_unknown_job
 from predsession.wire.jsontypes import JSONObject
 from predsession.wire.replies import JobState, parse_job
@@ -70,13 +71,14 @@ class JobReader:
         self._seen: tuple[str, int | None, int] = ("", None, 0)
         shared.uuid = uuid
 
-    def results(self) -> Iterator[Sequence[JSONObject]]:
+    def results(self) -> Iterator[list[JSONObject]]:
         """Yield results as they come, each once and in order, until the job is over.
 
         Yields
         ------
-        sequence of mapping
-            One or more result items.
+        list of mapping
+            One or more result items. The list is the receiver's: emptied, it leaves no item in memory, and a
+            stock server may answer thousands at once.
 
         Raises
         ------
@@ -100,7 +102,7 @@ class JobReader:
                 )
             yield group
 
-    def _read_acked(self) -> Iterator[Sequence[JSONObject]]:
+    def _read_acked(self) -> Iterator[list[JSONObject]]:
         """Read by number: asking again from the last one gives the same answer."""
         half = self._shared.options.connection.read_timeout / 2
         wait = min(LONG_POLL, half) if "wait" in self._shared.facts.info().features else None
@@ -110,14 +112,14 @@ class JobReader:
             reply = self._call(call)
             if self._is_gone(reply):
                 return
-            state = self._note(parse_job(reply))
-            self._check_numbers(state)
-            if state.results:
-                yield state.results
-            if state.finished and (not state.results or self._received == self._expected):
+            state, found = self._note(parse_job(reply))
+            self._check_numbers(found)
+            if some := bool(found):
+                yield found
+            if state.finished and (not some or self._received == self._expected):
                 return
             if wait is None:
-                self._rest(pace, bool(state.results))
+                self._rest(pace, some)
 
     def _call(self, call: Call) -> Reply:
         """Send a call; a server that does not answer is waited for no longer than one that stands still."""
@@ -140,15 +142,15 @@ class JobReader:
             stage=stage,
         )
 
-    def _check_numbers(self, state: JobState) -> None:
+    def _check_numbers(self, found: Sequence[JSONObject]) -> None:
         """Make sure that the results go on from the last one."""
-        for offset, item in enumerate(state.results, start=self._received + 1):
+        for offset, item in enumerate(found, start=self._received + 1):
             if item.get("number") != offset:
                 raise errors.ProtocolError(
                     f"job {self.uuid} answered result {item.get('number')!r} where {offset} follows"
                 )
 
-    def _read_stock(self) -> Iterator[Sequence[JSONObject]]:
+    def _read_stock(self) -> Iterator[list[JSONObject]]:
         """Read by popping; after a lost answer hold back until the count is known."""
         if self._again:
             self._wait_for_end()
@@ -163,14 +165,16 @@ class JobReader:
             lost = 0
             if self._is_gone(reply):
                 return
-            state = self._note(parse_job(reply))
-            if doubtful and not self._identified:
-                held.extend(state.results)
-            elif state.results:
-                yield state.results
+            state, found = self._note(parse_job(reply))
+            del reply  # all of it would stay in memory while the caller takes its time
+            if some := bool(found):
+                if doubtful and not self._identified:
+                    held.extend(found)
+                else:
+                    yield found
             if state.finished or (state.stage is Stage.ERROR and state.exception is not None):
                 break
-            self._rest(pace, bool(state.results))
+            self._rest(pace, some)
         if held and self._is_complete(len(held)):
             yield held
 
@@ -178,10 +182,15 @@ class JobReader:
         """Ask how far the job is, which takes nothing, until it is over."""
         pace = PollPace()
         while not self._shared.cancel.is_set():
-            reply = self._call(calls.progress(self.uuid))
+            try:
+                reply = self._call(calls.progress(self.uuid))
+            except errors.ServerFaultError as error:
+                if error.status == 500:
+                    return  # perhaps it is unknown: the pop that follows says so
+                raise
             if is_unknown_job(reply):
-                return  # the pop that follows says so
-            state = self._note(parse_job(reply))
+                return
+            state, _ = self._note(parse_job(reply))
             if state.finished or state.stage.terminal:
                 return
             self._rest(pace, False)
@@ -205,13 +214,18 @@ class JobReader:
 
     def _seems_forgotten(self) -> bool:
         """Whether a bare 500 means an unknown job: a stock server in development mode does not say."""
-        try:
-            return is_unknown_job(self._shared.caller.call(calls.status(self.uuid)))
-        except errors.ServerFaultError as error:
-            if error.status != 500:
+        # Without the patience that other faults deserve: it would be spent on every job that is forgotten.
+        look = replace(calls.status(self.uuid), repeat=Repeat.REFUSED)
+        for _ in range(2):
+            try:
+                return is_unknown_job(self._shared.caller.call(look))
+            except errors.ServerFaultError as error:
+                if error.status != 500:
+                    return False
+            except errors.TransportError:
                 return False
             self._shared.caller.call(calls.session_info())
-            return True
+        return True
 
     def _is_complete(self, held: int) -> bool:
         """Whether nothing was lost, by the numbers of the last answer."""
@@ -225,17 +239,17 @@ class JobReader:
         self.expired = self.expired or is_unknown_job(reply)
         return self.expired
 
-    def _note(self, state: JobState) -> JobState:
-        """Keep the state; raise if nothing has changed for too long."""
+    def _note(self, state: JobState) -> tuple[JobState, list[JSONObject]]:
+        """Keep the state, and return it and its results apart; raise if nothing has changed for too long."""
         now = self._shared.clock.now()
         seen = (state.stage_text, state.current, self._received + len(state.results))
         if seen != self._seen:
             self._seen, self._changed_at = seen, now
         elif now - self._changed_at > self._shared.options.idle_timeout:
             raise self._stands_still()
-        self.state = state
-        self._shared.watch(state)
-        return state
+        self.state = replace(state, results=(), raw={})
+        self._shared.watch(self.state)
+        return self.state, list(state.results)
 
     def _rest(self, pace: PollPace, got_some: bool) -> None:
         """Wait before the next poll."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from interop.client_process import TheirClient
 from interop.their_server import TheirServer
 
 VARIABLE = "PREDSESSION_INTEROP"
@@ -71,3 +72,9 @@ def _no_thread_left() -> Iterator[None]:
     yield
     left = [thread.name for thread in threading.enumerate() if thread.name.startswith("predsession-")]
     assert not left
+
+
+@pytest.fixture
+def client(python: str, tmp_path_factory: pytest.TempPathFactory) -> TheirClient:
+    """Their clients."""
+    return TheirClient(python, tmp_path_factory.mktemp("client"))

@@ -3,11 +3,12 @@
     python supervisely_server.py --folder FOLDER [--model seg|det|zoo] [--mode production|development]
 
 Listens on a free port of 127.0.0.1, announces it in one line of JSON on standard output, and ends when its
-standard input does. Beside Supervisely's own calls it has three for tests, none of which counts as computing:
+standard input does. Beside Supervisely's own calls it has four for tests, none of which counts as computing:
 
     /__direct    what the model answers when it is called directly, no request, no job, no cache in between
     /__computed  how many pictures were computed under a key (see dummy_models)
     /__jobs      what became of each job
+    /__forget    make it forget a job, as it does when its time is over
 """
 
 from __future__ import annotations
@@ -84,6 +85,10 @@ def _add_calls(app: Any, model: Any) -> None:
     @app.post("/__computed")
     def computed(body: dict[str, Any]) -> int:
         return int(model.counts.get(body["key"]))
+
+    @app.post("/__forget")
+    def forget(body: dict[str, Any]) -> None:
+        model.inference_requests_manager.remove(body["uuid"])
 
     @app.post("/__jobs")
     def jobs() -> dict[str, dict[str, Any]]:

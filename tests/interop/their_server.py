@@ -139,21 +139,20 @@ class TheirServer:
         """Return how many pictures were computed under a key."""
         return int(self.post("__computed", key=key))
 
-    def jobs(self) -> dict[str, dict[str, Any]]:
-        """Return what became of each job."""
-        jobs: dict[str, dict[str, Any]] = self.post("__jobs")
-        return jobs
-
     def mark(self) -> None:
         """Forget about the jobs so far."""
-        self._before = set(self.jobs())
+        self._before = set(self.post("__jobs"))
+
+    def jobs(self) -> dict[str, dict[str, Any]]:
+        """Return what became of each job since the mark."""
+        return {uuid: job for uuid, job in self.post("__jobs").items() if uuid not in self._before}
 
     def live(self) -> list[str]:
         """Return the jobs since the mark that are not cleared, or neither ended nor stopped."""
         return [
             uuid
             for uuid, job in self.jobs().items()
-            if uuid not in self._before and not (job["cleared"] and (job["finished"] or job["stopped"]))
+            if not (job["cleared"] and (job["finished"] or job["stopped"]))
         ]
 
     def wait_until_idle(self) -> None:
