@@ -156,9 +156,8 @@ class Access:
         if call not in _QUIET_CALLS:
             self._metrics.observe("request_seconds", seconds, call=call)
         # The path only, for a query may hold anything; and a token where a model's name belongs is a mistake.
-        shown = ascii("/".join("***" if part.encode() == self._token else part for part in path.split("/")))[
-            1:-1
-        ]
+        parts = ("***" if part.encode() == self._token else part for part in path.split("/"))
+        shown = ascii("/".join(parts))[1:-1]
         fields = {
             "client": client,
             "method": scope["method"],

@@ -10,7 +10,7 @@ from predsession.server.config import Limits
 from predsession.server.job import Job
 from predsession.server.jobs import Jobs, UnknownJobError
 from predsession.server.json_text import read_json
-from predsession.server.refusal import Fault, Refusal, explained, too_slow, unknown_job
+from predsession.server.refusal import SLOW, Fault, Refusal, explained, too_slow, unknown_job
 from predsession.wire.jsontypes import JSONObject
 
 UUID = "inference_request_uuid"
@@ -80,7 +80,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
             async with asyncio.timeout(limits.idle):
                 chunk = await anext(chunks, None)
         except TimeoutError:
-            raise too_slow(limits.idle) from None
+            raise Refusal(SLOW, too_slow(limits.idle)) from None
         if chunk is None:
             return bytes(body)
         body += chunk

@@ -71,9 +71,9 @@ def explained(text: str) -> JSON:
     return {"detail": text, "success": False, "message": text}
 
 
-def too_slow(seconds: float) -> Refusal:
-    """Return the refusal of a body of which nothing came for so long."""
-    return Refusal(SLOW, explained(f"Nothing came for {seconds:g} seconds."))
+def too_slow(seconds: float) -> JSON:
+    """Return the body of the 408 for a body of which nothing came for so long."""
+    return explained(f"Nothing came for {seconds:g} seconds.")
 
 
 def unknown_job(uuid: str, count: int) -> str:

@@ -17,7 +17,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from predsession.server.config import Limits
 from predsession.server.disk import RETRY_S, no_room
-from predsession.server.refusal import NO_FILES, Refusal, detail, explained, too_slow
+from predsession.server.refusal import NO_FILES, SLOW, Refusal, detail, explained, too_slow
 from predsession.server.slices import Slice, slices
 
 _CHUNK = 1 << 18
@@ -135,7 +135,7 @@ class Intake:
             async with asyncio.timeout(self._limits.idle):
                 return await anext(self._chunks, None)
         except TimeoutError:
-            raise too_slow(self._limits.idle) from None
+            raise Refusal(SLOW, too_slow(self._limits.idle)) from None
 
 
 class _Writer:

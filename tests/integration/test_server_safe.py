@@ -390,7 +390,7 @@ def test_silent_connections_lock_nobody_out() -> None:
 
 
 def test_connections_beyond_the_limit() -> None:
-    """Where every connection has had a request, one more is told to come back, in JSON; health is answered."""
+    """Where every connection has had a request, one more is told to come back; health is answered."""
     with Server("pixels", "--limit-connections", "2") as server, ExitStack() as stack:
         for _ in range(130):
             one = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE))
