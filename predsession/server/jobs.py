@@ -16,17 +16,20 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from predsession.errors import PredSessionError
+from predsession.server.aftermath import Aftermath
 from predsession.server.job import PAUSE_AT, Advance, Job, JobFacts
 from predsession.server.schedule import Schedule
 from predsession.server.slices import Slice, slices
-from predsession.server.store import JobRow, Progress, Store
+from predsession.server.store import Store
+from predsession.server.store_rows import JobRow
+from predsession.server.turn import in_turn, progress_of, stage_after
 from predsession.wire.jsontypes import JSONObject
 from predsession.wire.stages import Stage
 
 _RETRY_S = 1.0
+_LOOKS, _LOOK_S = 200, 0.01
 _log = logging.getLogger("predsession.server")
 
 
@@ -34,23 +37,8 @@ class UnknownJobError(PredSessionError):
     """A call names a job that is not, or no longer, known."""
 
 
-class Aftermath(Protocol):
-    """What is done with the results of certain jobs beside storing them; every method is for a thread."""
-
-    def concerns(self, job: Job) -> bool:
-        """Whether anything is done for this job."""
-
-    def apply(self, part: Advance) -> Advance:
-        """Take the next results, in order; return them as they are to be stored."""
-
-    def resume(self, job: Job) -> None:
-        """Come to where a job stood that is taken up again."""
-
-    def complete(self, job: Job) -> None:
-        """Do what remains to be done when all results are stored; may be asked for again after a crash."""
-
-    def forget(self, job: Job) -> None:
-        """Let go of a job that has ended."""
+class BusyKeyError(PredSessionError):
+    """The job that was submitted with a key is being removed, and that takes long."""
 
 
 class Jobs:
@@ -80,11 +68,11 @@ class Jobs:
         self._schedules = schedules
         self._stock = stock
         self._aftermath = aftermath
-        self._completing: set[asyncio.Task[None]] = set()
         self._cold: list[Job] = []
         self._jobs: dict[str, Job] = {}
         self._keys: dict[str, Job] = {}
         self._sessions: dict[str, float] = {}
+        self._going: set[str] = set()
         self._storing = asyncio.Lock()
         self.held = 0
         """Bytes of uploads on the disk."""
@@ -112,32 +100,27 @@ class Jobs:
             if facts.model not in self._schedules and not job.ended:
                 message = f"this server has no model {facts.model!r} any more"
                 job.go(Stage.ERROR, {"type": "ModelLoadError", "message": message, "traceback": ""})
+            if job.stopped and not job.ended and self._can_stop(job):
+                job.go(Stage.CANCELLED)
             if self._is_special(job) and not job.ended:
                 self._cold.append(job)
             self._keep(job, queue=job not in self._cold)
 
     async def resume(self) -> None:
         """Queue the restored jobs that first have to come to where they stood."""
-        while self._cold:
+        while self._cold and self._aftermath is not None:
             job = self._cold.pop(0)
-            try:
-                await asyncio.to_thread(self._special.resume, job)
-            except Exception as error:  # noqa: BLE001 - it is this job's failure
-                await self.fail(job, _failure(error))
+            failure = await self._aftermath.resume(job)
             if job.ended or job.uuid not in self._jobs:
                 continue
-            if job.done >= job.facts.total:
+            if failure is not None:
+                await self.fail(job, failure)
+            elif job.done < job.facts.total:
+                self._schedules[job.facts.model].add(job)
+            else:
                 job.go(Stage.INFERENCE)
                 job.go(Stage.POSTPROCESS)
-                self._complete_later(job)
-            else:
-                self._schedules[job.facts.model].add(job)
-
-    @property
-    def _special(self) -> Aftermath:
-        """What is done for special jobs."""
-        assert self._aftermath is not None
-        return self._aftermath
+                self._aftermath.complete(job, self._finish)
 
     def _is_special(self, job: Job) -> bool:
         """Whether something is done beside storing."""
@@ -158,7 +141,7 @@ class Jobs:
     def by_key(self, key: str) -> Job | None:
         """Return the job that was submitted with this key, and renew its lease."""
         job = self._keys.get(key)
-        return None if job is None else self.get(job.uuid)
+        return None if job is None or job.uuid in self._going else self.get(job.uuid)
 
     async def add(self, name: str, facts: JobFacts, submit_key: str | None = None) -> Job:
         """Store a new job and queue it.
@@ -176,16 +159,24 @@ class Jobs:
         -------
         Job
             The job.
+
+        Raises
+        ------
+        BusyKeyError
+            If the job with this key is being removed and does not go.
         """
         job = Job(name, facts, time.monotonic(), time.time(), submit_key)
         keeps = facts.tracking is not None
         row = JobRow(name, submit_key, job.created_epoch, facts.to_json(), 0, job.state(), keeps)
-        while (stored := await self._store.add(row)) != name:
-            if stored in self._jobs:
+        for _ in range(_LOOKS):
+            stored = await self._store.add(row)
+            if stored == name:
+                self._keep(job)
+                return job
+            if stored in self._jobs and stored not in self._going:
                 return self.get(stored)
-            await asyncio.sleep(0.01)  # that job is being removed at this very moment
-        self._keep(job)
-        return job
+            await asyncio.sleep(_LOOK_S)  # that job is being removed at this very moment
+        raise BusyKeyError("the job with this key is being removed")
 
     def _keep(self, job: Job, *, queue: bool = True) -> None:
         """Know a job, and queue it if it has not ended."""
@@ -257,22 +248,25 @@ class Jobs:
             One for each job of the batch.
         """
         for part in parts:
-            part.job.in_flight -= part.settled
             if part.items or part.failure is not None:
                 part.job.early[part.first] = part
         async with self._storing:
             await self._store_in_turn([part.job for part in parts])
         for part in parts:
+            # Not before: a job that is stopped meanwhile must not end before its last results are stored.
+            part.job.in_flight -= part.settled
             await self._end_if_stopped(part.job)
             await self._discard(part.job)
 
     async def _store_in_turn(self, jobs: Sequence[Job]) -> None:
         """Store the results whose turn it is; if the disk refuses, wait and try again."""
-        parts = [await self._finished(part) for job in jobs for part in self._ready(job)]
-        steps = [(part, self._stage_after(part)) for part in parts]
+        parts = [part for job in jobs if job.uuid in self._jobs for part in in_turn(job)]
+        if self._aftermath is not None:
+            parts = [await self._aftermath.apply(part) for part in parts]
+        steps = [(part, stage_after(part, special=self._is_special(part.job))) for part in parts]
         while steps:
             try:
-                await self._store.append([_progress(part, stage) for part, stage in steps])
+                await self._store.append([progress_of(part, stage) for part, stage in steps])
                 break
             except (sqlite3.Error, OSError) as error:
                 self.failing = True
@@ -281,64 +275,15 @@ class Jobs:
         self.failing = False
         for part, stage in steps:
             self._publish(part, stage)
-            if part.job.stage is Stage.POSTPROCESS:
-                self._complete_later(part.job)
+            if part.job.stage is Stage.POSTPROCESS and self._aftermath is not None:
+                self._aftermath.complete(part.job, self._finish)
 
-    async def _finished(self, part: Advance) -> Advance:
-        """Do what is done beside storing."""
-        if not self._is_special(part.job):
-            return part
-        return await asyncio.to_thread(self._special.apply, part)
-
-    def _stage_after(self, part: Advance) -> Stage:
-        """Return the stage of a job once the part is stored."""
-        job = part.job
-        if part.failure is not None:
-            return Stage.ERROR
-        if job.done + len(part.items) < job.facts.total:
-            return job.stage
-        if job.stopped:
-            return Stage.CANCELLED
-        return Stage.POSTPROCESS if self._is_special(job) else Stage.FINISHED
-
-    def _complete_later(self, job: Job) -> None:
-        """Do what remains for a job beside everything else: it may take long, and the worker is free."""
-        task = asyncio.create_task(self._complete(job))
-        self._completing.add(task)
-        task.add_done_callback(self._completing.discard)
-
-    async def _complete(self, job: Job) -> None:
-        """Do what remains, then end the job."""
-        try:
-            await asyncio.to_thread(self._special.complete, job)
-        except Exception as error:  # noqa: BLE001 - it is this job's failure
-            await self.fail(job, _failure(error))
-            return
-        if not job.ended and job.uuid in self._jobs:
-            await self._store.let_go(job.uuid)
+    async def _finish(self, job: Job, failure: JSONObject | None) -> None:
+        """End a job of which nothing remains to be done."""
+        if failure is not None:
+            await self.fail(job, failure)
+        elif not job.ended and job.uuid in self._jobs:
             await self._end(job, Stage.FINISHED)
-
-    async def close(self) -> None:
-        """Stop what is done beside; a server that is started again does it again."""
-        tasks = list(self._completing)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _ready(self, job: Job) -> list[Advance]:
-        """Take out a job's results whose turn it is, joined to one part."""
-        joined: Advance | None = None
-        done = job.done
-        while (
-            job.uuid in self._jobs and not job.ended and (part := job.early.pop(done + 1, None)) is not None
-        ):
-            done += len(part.items)
-            items = part.items if joined is None else [*joined.items, *part.items]
-            rows = part.rows if joined is None else [*joined.rows, *part.rows]
-            joined = Advance(job, job.done + 1, items, 0, part.failure, rows)
-            if part.failure is not None:
-                break
-        return [] if joined is None else [joined]
 
     def _publish(self, part: Advance, stage: Stage) -> None:
         """Let callers see what has been stored."""
@@ -356,13 +301,9 @@ class Jobs:
         if job.ended:
             job.early.clear()
             self._schedules[job.facts.model].discard(job)
-            self._forget(job)
+        if self._aftermath is not None and (job.ended or job.uuid not in self._jobs):
+            self._aftermath.forget(job)
         job.notify()
-
-    def _forget(self, job: Job) -> None:
-        """Let go of what is kept of a job beside its results."""
-        if self._is_special(job):
-            self._special.forget(job)
 
     async def fail(self, job: Job, failure: JSONObject) -> None:
         """End a job with an error."""
@@ -376,6 +317,7 @@ class Jobs:
         job.updated = time.monotonic()
         if self._can_stop(job) and not job.ended:
             self._schedules[job.facts.model].discard(job)
+            await self._store.mark(job.uuid, "stopped")
             await self._end_if_stopped(job)
 
     def _can_stop(self, job: Job) -> bool:
@@ -388,7 +330,7 @@ class Jobs:
         if job.cleared_at is None:
             job.cleared_at = time.monotonic()
             job.notify()
-            await self._store.set_state(job.uuid, job.state())
+            await self._store.mark(job.uuid, "stopped", "cleared")
 
     async def _end_if_stopped(self, job: Job) -> None:
         """End a stopped job once no worker has any of its items."""
@@ -455,29 +397,28 @@ class Jobs:
             await self._store.discard(job.uuid)
 
     async def remove(self, job: Job) -> None:
-        """Forget a job and all that belongs to it."""
+        """Forget a job and all that belongs to it; if the database refuses, it is known until a later try."""
+        job.stopped = True
+        if job.facts.model in self._schedules:
+            self._schedules[job.facts.model].discard(job)
+        self._going.add(job.uuid)
+        try:
+            await self._store.remove(job.uuid)
+        except BaseException:
+            job.cleared_at = job.cleared_at or time.monotonic()
+            raise
+        finally:
+            self._going.discard(job.uuid)
         if self._jobs.pop(job.uuid, None) is None:
             return
-        job.stopped = True
-        self._forget(job)
+        if self._aftermath is not None:
+            self._aftermath.forget(job)
         self.held -= job.held
         if job.submit_key is not None:
             self._keys.pop(job.submit_key, None)
-        self._schedules[job.facts.model].discard(job) if job.facts.model in self._schedules else None
         job.notify()
-        await self._store.remove(job.uuid)
 
     def release(self) -> None:
         """Wake everybody who waits, because the server ends."""
         for job in self._jobs.values():
             job.notify()
-
-
-def _progress(part: Advance, stage: Stage) -> Progress:
-    """Return what is stored of a part."""
-    return Progress(part.job.uuid, part.first, part.items, part.job.state(stage, part.failure), part.rows)
-
-
-def _failure(error: Exception) -> JSONObject:
-    """Return an exception as the wire's object."""
-    return {"type": type(error).__name__, "message": str(error), "traceback": ""}

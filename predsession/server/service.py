@@ -43,6 +43,8 @@ class Service:
         How much may be kept.
     jobs : Jobs
         All jobs.
+    aftermath : Aftermath
+        What is done with results beside storing them.
     runners : mapping of str to Runner
         The models at work; the first is the one meant where a call names none.
     metrics : Metrics
@@ -59,6 +61,7 @@ class Service:
     store: Store
     disk: Disk
     jobs: Jobs
+    aftermath: Aftermath
     runners: Mapping[str, Runner]
     metrics: Metrics
     errors: RecentErrors
@@ -96,7 +99,7 @@ class Service:
         )
         runners = {spec.name: make(spec, schedules[spec.name]) for spec in config.models}
         errors = RecentErrors(config.door.token)
-        return cls(config, store, disk, jobs, runners, metrics, errors, cache, library)
+        return cls(config, store, disk, jobs, aftermath, runners, metrics, errors, cache, library)
 
     @property
     def stock(self) -> bool:
@@ -146,7 +149,7 @@ class Service:
             if task is not None:
                 task.cancel()
         await asyncio.gather(*(runner.close() for runner in self.runners.values()))
-        await self.jobs.close()
+        await self.aftermath.close()
         self._checkers.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self.store.close)
         if self.library is not None:

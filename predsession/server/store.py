@@ -20,102 +20,21 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from predsession.errors import PredSessionError
+from predsession.server.store_rows import SCHEMA, VERSION, JobRow, Progress
 from predsession.wire.jsontypes import JSONObject
 
 Returned = TypeVar("Returned")
 _CHUNK = 256
 
-_VERSION = 2
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS jobs (
-    uuid TEXT PRIMARY KEY,
-    submit_key TEXT UNIQUE,
-    created REAL NOT NULL,
-    facts TEXT NOT NULL,
-    done INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    keeps INTEGER NOT NULL DEFAULT 0,
-    gone INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS results (
-    uuid TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    item BLOB NOT NULL,
-    PRIMARY KEY (uuid, number)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS detections (
-    uuid TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    rows BLOB NOT NULL,
-    PRIMARY KEY (uuid, number)
-) WITHOUT ROWID;
-"""
-
 
 class StoreVersionError(PredSessionError):
     """The folder holds a database of another version of this server."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobRow:
-    """A job as it is stored.
-
-    Parameters
-    ----------
-    uuid : str
-        Its name.
-    submit_key : str or None
-        The ``Idempotency-Key`` of its submit.
-    created : float
-        Seconds since 1970.
-    facts : JSONObject
-        What never changes.
-    done : int
-        How many results there are or were.
-    state : JSONObject
-        What changes seldom: the stage, the exception.
-    """
-
-    uuid: str
-    submit_key: str | None
-    created: float
-    facts: JSONObject
-    done: int
-    state: JSONObject
-    keeps: bool = False
-    """Whether results stay when they have been taken, until `Store.let_go`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """New results of one job.
-
-    Parameters
-    ----------
-    uuid : str
-        The job.
-    first : int
-        The number of the first new result; numbers start at 1.
-    items : sequence of bytes
-        The wire's JSON of each.
-    state : JSONObject
-        The job's state with them.
-    rows : sequence of bytes
-        Of a tracked job: the detections of each.
-    """
-
-    uuid: str
-    first: int
-    items: Sequence[bytes]
-    state: JSONObject
-    rows: Sequence[bytes] = ()
 
 
 class Store:
@@ -141,11 +60,11 @@ class Store:
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute(f"PRAGMA synchronous={'OFF' if ephemeral else 'NORMAL'}")
         found = self._database.execute("PRAGMA user_version").fetchone()[0]
-        if found not in {0, _VERSION}:
+        if found not in {0, VERSION}:
             self._database.close()
             raise StoreVersionError(f"{folder} was written by another version; choose another with --data")
-        self._database.executescript(_SCHEMA)
-        self._database.execute(f"PRAGMA user_version={_VERSION}")
+        self._database.executescript(SCHEMA)
+        self._database.execute(f"PRAGMA user_version={VERSION}")
         self.bytes_used = self._measure()
         """Bytes of the database in use, as of the last change; pages that are free are used again."""
 
@@ -225,15 +144,17 @@ class Store:
         def work() -> None:
             with _Transaction(self._database):
                 for part in parts:
-                    rows = [(part.uuid, part.first + place, item) for place, item in enumerate(part.items)]
-                    self._database.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
-                    seen = [(part.uuid, part.first + place, row) for place, row in enumerate(part.rows)]
-                    self._database.executemany("INSERT OR REPLACE INTO detections VALUES (?, ?, ?)", seen)
                     done = part.first + len(part.items) - 1
-                    self._database.execute(
+                    known = self._database.execute(
                         "UPDATE jobs SET done = ?, state = ? WHERE uuid = ?",
                         (done, json.dumps(part.state), part.uuid),
-                    )
+                    ).rowcount
+                    if not known:
+                        continue  # it was removed meanwhile
+                    for table, values in (("results", part.items), ("detections", part.rows)):
+                        rows = [(part.uuid, part.first + place, value) for place, value in enumerate(values)]
+                        insert = f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)"  # noqa: S608 - ours
+                        self._database.executemany(insert, rows)
             self.bytes_used = self._measure()
 
         await self._run(work)
@@ -253,6 +174,27 @@ class Store:
                 "UPDATE jobs SET state = ? WHERE uuid = ?", (json.dumps(state), uuid)
             )
         )
+
+    async def mark(self, uuid: str, *words: Literal["stopped", "cleared"]) -> None:
+        """Note in a job's state that these are true; nothing else of it changes, whatever is stored beside.
+
+        Parameters
+        ----------
+        uuid : str
+            The job.
+        *words : {"stopped", "cleared"}
+            What a caller asked for.
+        """
+
+        def work() -> None:
+            with _Transaction(self._database):
+                for word in words:
+                    self._database.execute(
+                        "UPDATE jobs SET state = json_set(state, ?, json('true')) WHERE uuid = ?",
+                        (f"$.{word}", uuid),
+                    )
+
+        await self._run(work)
 
     async def pop(self, uuid: str) -> list[bytes]:
         """Take all results of a job away.
