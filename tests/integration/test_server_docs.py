@@ -34,7 +34,12 @@ def pattern(shown: str) -> str:
 def test_the_lines_of_the_protocol_run(tmp_path: Path) -> None:
     """Every command succeeds and prints what the document shows."""
     (tmp_path / "photos").symlink_to(ROOT / "examples" / "photos")
-    with Server("detect") as server:
+    (tmp_path / "walk.mp4").symlink_to(ROOT / "examples" / "pedestrians.mp4")
+    beach = tmp_path / "library" / "holiday" / "beach"
+    beach.mkdir(parents=True)
+    for name in ("astronaut.jpg", "coffee.jpg"):
+        shutil.copy(ROOT / "examples" / "photos" / name, beach)
+    with Server("detect", "--library", str(tmp_path / "library")) as server:
         script = "set -eo pipefail\n"
         listed = steps((ROOT / "docs" / "protocol.md").read_text())
         assert len(listed) >= 15
