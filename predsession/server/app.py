@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import traceback
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp
 from predsession.server import answers
 from predsession.server.access import Access
 from predsession.server.config import is_loopback
+from predsession.server.disk import not_stored
 from predsession.server.id_routes import IdRoutes
 from predsession.server.info_routes import InfoRoutes
 from predsession.server.job_routes import JobRoutes
@@ -147,6 +149,8 @@ def _guarded(handler: Handler, *, plain: bool) -> Endpoint:
             return _refused(refusal)
         except Fault as fault:
             return _fault(fault, plain=plain)
+        except sqlite3.Error as error:
+            return _refused(not_stored(error))
         except ClientDisconnect:
             return Response(status_code=_GONE)
         except Exception as error:  # noqa: BLE001 - the border: a bug is one call's failure, not the server's

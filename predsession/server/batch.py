@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from predsession.server.frames import Frame
@@ -36,16 +36,19 @@ class Batch:
         Whose items they are; all jobs want the same settings.
     pictures : tuple of Slice or Frame
         Where they lie, in the order of the pieces.
+    died : bool
+        Whether a worker died over it, so that the next one that does is its fault.
     """
 
     id: int
     pieces: Sequence[Piece]
     pictures: tuple[Picture, ...]
+    died: bool = False
 
     @property
     def unwanted(self) -> bool:
-        """Whether every job in it was stopped."""
-        return all(piece.job.stopped for piece in self.pieces)
+        """Whether every job in it was stopped, or has ended, so that its files may be gone."""
+        return all(piece.job.stopped or piece.job.ended for piece in self.pieces)
 
     def order(self, *, singly: bool) -> JSONObject:
         """Return the frame that asks a worker for this batch.
@@ -91,6 +94,10 @@ class Batch:
             Batch(next(ids), [piece], (picture,))
             for piece, picture in zip(pieces, self.pictures, strict=True)
         ]
+
+    def once_more(self, number: int) -> Batch:
+        """Return it as it is tried again, under another id, after a worker's death."""
+        return replace(self, id=number, died=True)
 
     def share(self, outcomes: Sequence[Outcome], identify: Identify) -> list[Advance]:
         """Share out outcomes to the jobs.

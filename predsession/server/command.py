@@ -8,6 +8,7 @@ import importlib.util
 import os
 import re
 import socket
+import ssl
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
@@ -225,7 +226,19 @@ def _door(args: argparse.Namespace) -> Door:
     for path in filter(None, (args.certfile, args.keyfile)):
         if not path.is_file():
             raise CommandError(f"there is no file {path}", USAGE)
+    if args.certfile is not None:
+        _check_certificate(args.certfile, args.keyfile)
     return Door(args.host, args.port, token, tuple(args.cors_origin), args.certfile, args.keyfile)
+
+
+def _check_certificate(certfile: Path, keyfile: Path) -> None:
+    """Refuse files that are no certificate and its key."""
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certfile, keyfile, password="")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or str(error)
+        text = f"{certfile} and {keyfile} are no certificate and its key in PEM, without password: {reason}"
+        raise CommandError(text, USAGE) from error
 
 
 def _is_ephemeral(args: argparse.Namespace) -> bool:

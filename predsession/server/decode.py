@@ -62,7 +62,7 @@ def open_picture(source: Slice, *, max_pixels: int) -> Image.Image:
     except BadImageError:
         raise
     except Exception as error:
-        raise BadImageError(f"damaged picture: {error}") from error
+        raise BadImageError(_reason(error)) from error
     if image.width * image.height > max_pixels:
         image.close()
         raise BadImageError(f"{image.width} x {image.height} pixels; the limit is {max_pixels}")
@@ -92,7 +92,7 @@ def to_pixels(image: Image.Image) -> Pixels:
     except BadImageError:
         raise
     except Exception as error:
-        raise BadImageError(f"damaged picture: {error}") from error
+        raise BadImageError(_reason(error)) from error
 
 
 def check(source: Slice, *, max_pixels: int) -> None:
@@ -115,7 +115,14 @@ def check(source: Slice, *, max_pixels: int) -> None:
             image.draft(None, (image.width >> _GUESS_SHIFT, image.height >> _GUESS_SHIFT))
             image.load()
         except Exception as error:
-            raise BadImageError(f"damaged picture: {error}") from error
+            raise BadImageError(_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    """Say why a picture cannot be read, without the path that it has here."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"the file cannot be read: {error.strerror}"
+    return f"damaged picture: {error}"
 
 
 def _upright(image: Image.Image) -> Image.Image:

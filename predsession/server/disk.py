@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from predsession.server.config import Limits
 from predsession.server.refusal import Refusal, explained
 from predsession.wire.jsontypes import JSON
 
-RETRY_S = 30
+RETRY_S, BUSY_S = 30, 2
 _log = logging.getLogger("predsession.server")
 
 
@@ -20,6 +21,25 @@ def no_room(error: Exception) -> JSON:
     """Log that an upload could not be written, and return what its sender is told."""
     _log.error("an upload cannot be stored: %s", error)
     return explained("The upload cannot be stored; try again later.")
+
+
+def not_stored(error: sqlite3.Error) -> Refusal:
+    """Return what a caller is told whose call the database refused.
+
+    Parameters
+    ----------
+    error : sqlite3.Error
+        As it was raised.
+
+    Returns
+    -------
+    Refusal
+        503 where it is busy, 507 else.
+    """
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        _log.error("the database is busy: %s", error)
+        return Refusal(503, explained("The server's database is busy; try again."), retry_after=BUSY_S)
+    return Refusal(507, no_room(error), retry_after=RETRY_S)
 
 
 class Disk:

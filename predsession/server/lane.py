@@ -21,6 +21,8 @@ from predsession.wire.jsontypes import JSONObject, as_object
 
 _AHEAD = 2  # one batch is computed while the next is decoded
 _LONGEST_PAUSE_S = 30.0
+_LAST_WORDS_S = 1.0
+"""A process that has closed its pipe is given so long to end, so that its exit code is its own."""
 _log = logging.getLogger("predsession.server")
 
 
@@ -36,8 +38,11 @@ class Desk(Protocol):
     async def settle(self, batch: Batch, header: JSONObject, body: bytes) -> None:
         """Take a worker's answer."""
 
-    async def lost(self, batches: Sequence[Batch], reason: str) -> None:
+    async def lost(self, batches: Sequence[Batch], reason: str, *, hung: bool) -> None:
         """Take back the batches of a worker that is gone; the first is the one it was computing."""
+
+    def available(self) -> None:
+        """Hear that a new worker is there."""
 
     async def unavailable(self, error: ModelLoadError, tries: int) -> None:
         """Hear that no new worker can be started, again and again."""
@@ -96,10 +101,12 @@ class Lane:
         try:
             async with asyncio.timeout(self._limits.load):
                 header, _ = await worker.receive()
-        except (EOFError, TimeoutError):
-            worker.kill()
-            code = await worker.wait()
-            text = f"model {self._name}: its process ended (code {code}) or hung while loading"
+        except EOFError:
+            text = f"model {self._name}: its process ended while loading ({await worker.gone(_LAST_WORDS_S)})"
+            raise ModelLoadError(text) from None
+        except TimeoutError:
+            await worker.gone(0)
+            text = f"model {self._name}: not loaded within {self._limits.load:g} s; see --limit-load"
             raise ModelLoadError(text) from None
         except BaseException:
             worker.kill()
@@ -122,17 +129,12 @@ class Lane:
             assert self._worker is not None
             await self._work_with(self._worker)
             self.ready = False
-            self._worker.kill()
-            code = await self._worker.wait()
-            reason = (
-                f"no answer for {self._limits.batch:g} s"
-                if self._hung
-                else f"its process ended (code {code})"
-            )
-            self._hung = False
+            end = await self._worker.gone(_LAST_WORDS_S)
+            hung, self._hung = self._hung, False
+            reason = f"no answer for {self._limits.batch:g} s" if hung else f"its process ended ({end})"
             lost, self._in_flight = list(self._in_flight), deque()
             self._idle.set()
-            await self._desk.lost(lost, reason)
+            await self._desk.lost(lost, reason, hung=hung)
             await self._relaunch()
             self._wake.set()
 
@@ -145,6 +147,7 @@ class Lane:
                 await self._desk.unavailable(error, tries)
                 await asyncio.sleep(min(_LONGEST_PAUSE_S, 0.25 * 2.0**tries))
             else:
+                self._desk.available()
                 return
 
     async def _work_with(self, worker: WorkerProcess) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -80,9 +81,26 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
-    async def wait(self) -> int:
-        """Wait for the end of the process and return its exit code."""
-        return await self._process.wait()
+    async def gone(self, grace: float) -> str:
+        """Wait for the end of the process, kill it if that takes longer, and say how it ended.
+
+        Parameters
+        ----------
+        grace : float
+            Seconds.
+
+        Returns
+        -------
+        str
+            Its exit code or the signal, in words.
+        """
+        try:
+            async with asyncio.timeout(grace):
+                await self._process.wait()
+        except TimeoutError:
+            self.kill()
+        code = await self._process.wait()
+        return f"signal {-code}, {_signal_name(-code)}" if code < 0 else f"exit code {code}"
 
     async def end(self, grace: float) -> None:
         """Close the worker's stdin, which ends it; kill it if that takes longer than so many seconds."""
@@ -93,6 +111,14 @@ class WorkerProcess:
         except TimeoutError:
             self.kill()
             await self._process.wait()
+
+
+def _signal_name(number: int) -> str:
+    """Return the name of a signal."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
 
 
 def _environment() -> dict[str, str]:

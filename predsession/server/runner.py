@@ -1,7 +1,8 @@
 """One model at work: its queue, its workers, and what becomes of their batches.
 
 Invariant: what was in the hands of a worker that died is done by the next one. The batch it was computing is
-tried again picture by picture, so that only the culprit is blamed.
+tried again picture by picture, so that only the culprit is blamed; and a picture alone is tried once more,
+for a worker may also be killed because memory is short.
 """
 
 from __future__ import annotations
@@ -178,12 +179,21 @@ class Runner:
         for outcome in outcomes:
             result = "ok" if outcome.error is None else str(outcome.error["type"])
             self._metrics.count("items_total", model=self.spec.name, outcome=result)
-        self._report([outcome.error for outcome in outcomes if outcome.error is not None], len(outcomes))
+        rest = iter(outcomes)
+        news = [
+            outcome
+            for piece in batch.pieces
+            for outcome in itertools.islice(rest, piece.count)
+            if not piece.job.ended
+        ]
+        self._report([outcome.error for outcome in news if outcome.error is not None], len(news))
         live = {piece.job for piece in batch.pieces if not piece.job.ended}
         await self._jobs.record(batch.share(outcomes, self._sources.identity))
-        for job in live:
-            if job.ended:
-                self._metrics.count("jobs_total", model=self.spec.name, stage=job.stage.value)
+        ended = [job for job in live if job.ended]
+        for job in ended:
+            self._metrics.count("jobs_total", model=self.spec.name, stage=job.stage.value)
+        if any(job.exception is not None for job in ended):
+            await self.take_back()
         self.wake()  # a job that has just ended may have held up the next one in the queue
 
     def _report(self, errors: Sequence[JSONObject], of: int) -> None:
@@ -194,20 +204,28 @@ class Runner:
             first = f"{errors[0]['type']}: {message}".splitlines()[0]
             _log.error("model %s: %d of %d pictures failed, the first with %s", name, len(errors), of, first)
 
-    async def lost(self, batches: Sequence[Batch], reason: str) -> None:
+    async def lost(self, batches: Sequence[Batch], reason: str, *, hung: bool) -> None:
         """Take back the batches of a worker that is gone; the first is the one it was computing."""
         self._metrics.count("worker_restarts_total", model=self.spec.name)
         _log.error("model %s: %s; it is started again", self.spec.name, reason)
         if not batches:
             return
         culprit, rest = batches[0], batches[1:]
-        alone = len(culprit.pictures) == 1 or self._cache is not None
-        self._again.extendleft(reversed([*([] if alone else culprit.singles(self._ids)), *rest]))
-        if alone:
+        again: list[Batch] = []
+        if not hung and not culprit.died and (len(culprit.pictures) == 1 or self._cache is not None):
+            again = [culprit.once_more(next(self._ids))]
+        elif len(culprit.pictures) > 1 and self._cache is None:
+            again = culprit.singles(self._ids)
+        self._again.extendleft(reversed([*again, *rest]))
+        if not again:
             text = f"model {self.spec.name}: {reason}"
             error: JSONObject = {"type": "ModelCrashError", "message": text, "traceback": ""}
             await self._record(culprit, [Outcome(b"", error)] * len(culprit.pictures))
         self.wake()
+
+    def available(self) -> None:
+        """Hear that a worker is there again."""
+        self.problem = ""
 
     async def unavailable(self, error: ModelLoadError, tries: int) -> None:
         """Hear that no new worker can be started; after some tries end the jobs that wait."""

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from starlette.requests import Request
 
-from predsession.server.disk import RETRY_S, no_room
+from predsession.server.disk import BUSY_S
 from predsession.server.job import Job, JobFacts
+from predsession.server.jobs import BusyKeyError
 from predsession.server.refusal import SLOW, Fault, Refusal, detail, explained
 from predsession.server.runner import Runner
 from predsession.server.service import Service
@@ -70,9 +71,10 @@ class Taking:
         try:
             facts = await take_in(request, uuid)
             job = await self._jobs.add(uuid, facts, key)
-        except sqlite3.Error as error:
+        except BusyKeyError as error:
             upload.unlink(missing_ok=True)
-            raise Refusal(507, no_room(error), retry_after=RETRY_S) from error
+            text = "The job with this Idempotency-Key is being removed; try again."
+            raise Refusal(503, explained(text), retry_after=BUSY_S) from error
         except BaseException:
             upload.unlink(missing_ok=True)
             raise
@@ -115,9 +117,9 @@ class Taking:
                 raise Refusal(503, detail("The server is ending."), retry_after=5)
             return await self._jobs.pop(job), await asyncio.to_thread(self._final, job)
         finally:
-            await self._jobs.stop(job)
+            with contextlib.suppress(sqlite3.Error):  # it is removed later
+                await self._jobs.remove(job)
             await self._service.take_back()
-            await self._jobs.remove(job)
 
     def _final(self, job: Job) -> bytes:
         """Return the final result of a job."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 import tempfile
 from pathlib import Path
 
@@ -207,3 +209,29 @@ def test_restart_without_the_model(tmp_path: Path) -> None:
         assert state["stage"] == "Error"
         assert "'pixels'" in state["exception"]["message"]
         caller.clear(uuid)
+
+
+def test_stop_that_was_acknowledged_is_kept(tmp_path: Path) -> None:
+    """A stop that was answered holds after a kill, also while the worker still has pictures of the job."""
+    arguments = ("pixels", "--data", str(tmp_path), "--quiet")
+    with Server(*arguments) as server, Caller(server.url) as caller:
+        uuid = caller.submit([png(1), png(2)], settings={"hang_at": 1}, batch_size=1)
+        until(lambda: caller.progress(uuid)["is_inferring"], "the start")
+        caller.stop(uuid)
+        assert not caller.progress(uuid)["finished"]
+        server.kill()
+    with Server(*arguments) as server, Caller(server.url) as caller:
+        assert caller.progress(uuid)["stage"] == "Cancelled"
+
+
+def test_database_that_is_locked(tmp_path: Path) -> None:
+    """While another process holds the database, what has to be stored is refused with 503; then it works."""
+    with Server("pixels", "--data", str(tmp_path)) as server, Caller(server.url) as caller:
+        uuid = caller.submit([png(1), png(2)], settings={"hang_at": 1}, batch_size=1)
+        with contextlib.closing(sqlite3.connect(tmp_path / "jobs.sqlite", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            reply = caller.post("stop_inference", json={"state": {"inference_request_uuid": uuid}})
+            assert (reply.status_code, reply.headers["retry-after"]) == (503, "2")
+            assert "busy" in reply.json()["message"]
+            other.execute("ROLLBACK")
+        caller.stop(uuid)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -308,3 +310,92 @@ def _black() -> bytes:
 
 
 BLACK = _black()
+
+
+MORTAL = '''
+import os, pathlib, time
+from predsession.server.models.pixels import PixelNumbers, read_number
+
+FOLDER = pathlib.Path(__file__).parent
+
+class Mortal(PixelNumbers):
+    """Dies at the number 5, as long as there are lives to lose; loads only while it may."""
+    def load(self):
+        while (FOLDER / "wait").exists():
+            time.sleep(0.02)
+        if (FOLDER / "broken").exists():
+            raise OSError("broken")
+    def predict(self, images, settings):
+        lives = sorted(FOLDER.glob("life*"))
+        if lives and 5 in [read_number(image) for image in images]:
+            lives[0].unlink()
+            os.kill(os.getpid(), 9)
+        return super().predict(images, settings)
+'''
+
+
+@pytest.mark.parametrize(("lives", "answer"), [(1, 5), (2, "ModelCrashError")])
+def test_picture_alone_is_tried_once_more(tmp_path: Path, lives: int, answer: int | str) -> None:
+    """One death of the worker over a single picture is nobody's fault; a second one is; the signal is named."""
+    (tmp_path / "mortal.py").write_text(MORTAL)
+    for number in range(lives):
+        (tmp_path / f"life{number}").touch()
+    with Server(f"{tmp_path}/mortal.py:Mortal") as server, Caller(server.url) as caller:
+        items, _ = caller.read(caller.submit([png(5)], item_errors=True))
+        assert numbers(items) == [answer]
+        if "error" in items[0]:
+            assert items[0]["error"]["message"] == "model Mortal: its process ended (signal 9, SIGKILL)"
+
+
+def test_problem_is_over_with_the_next_worker(tmp_path: Path) -> None:
+    """Why there was no worker is no longer told once there was one again."""
+    (tmp_path / "mortal.py").write_text(MORTAL)
+    broken, wait = tmp_path / "broken", tmp_path / "wait"
+
+    def message() -> str:
+        text: str = caller.ask("get_status")["progress"]["message"]
+        return text
+
+    with Server(f"{tmp_path}/mortal.py:Mortal") as server, Caller(server.url) as caller:
+        broken.touch()
+        os.kill(server.workers()[0], signal.SIGKILL)
+        until(lambda: "broken" in message(), "the problem")
+        broken.unlink()
+        until(lambda: message() == "Ready", "its end")
+        wait.touch()
+        os.kill(server.workers()[0], signal.SIGKILL)
+        until(lambda: message() != "Ready", "the next one")
+        assert message() == "Starting again"
+        wait.unlink()
+
+
+BROKEN = {
+    "bad.onnx": "no network",
+    "bad.toml": 'file = "bad.onnx"\nclasses = ["a"]\n',
+    "syntax.py": "x = 1\ndef (\n",
+    "slow.py": "import time\nclass Slow:\n    def load(self): time.sleep(3600)\n",
+    "quits.py": "import os\nos._exit(7)\n",
+    "cert.pem": "no certificate",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["{folder}/bad.toml"], "bad.onnx is no ONNX file that can be opened"),
+        (["{folder}/syntax.py:M"], "syntax.py, line 2: invalid syntax"),
+        (["{folder}/slow.py:Slow", "--limit-load", "0.5"], "not loaded within 0.5 s; see --limit-load"),
+        (["{folder}/quits.py:M"], "its process ended while loading (exit code 7)"),
+        (["pixels", "--certfile", "{folder}/cert.pem", "--keyfile", "{folder}/cert.pem"], "no certificate"),
+    ],
+)
+def test_what_cannot_be_started_is_one_line(tmp_path: Path, words: list[str], said: str) -> None:
+    """A damaged network, a mistake in a file, a model that takes too long or quits, a certificate that is
+    none: one line that says so, and no traceback.
+    """
+    for name, text in BROKEN.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(RuntimeError, match="ended with 2") as caught:
+        Server(*(word.format(folder=tmp_path) for word in words))
+    assert said in str(caught.value)
+    assert len(str(caught.value).strip().splitlines()) == 1

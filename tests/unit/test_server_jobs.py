@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import itertools
 import sqlite3
@@ -15,14 +16,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from predsession.server import jobs as jobs_module
+from predsession.server.batch import Batch
 from predsession.server.config import Limits
-from predsession.server.disk import Disk
+from predsession.server.disk import Disk, not_stored
 from predsession.server.job import Advance, Job, JobFacts
 from predsession.server.jobs import Jobs
 from predsession.server.keeping import Keeping
 from predsession.server.refusal import Refusal
-from predsession.server.schedule import Schedule
+from predsession.server.schedule import Piece, Schedule
 from predsession.server.store import Progress, Store
+from predsession.server.store_rows import JobRow
 from predsession.wire.stages import Stage
 
 _NUMBERS = itertools.count()
@@ -205,3 +208,68 @@ def test_waiters_hear_of_every_change(tmp_path: Path) -> None:
         store.close()
 
     asyncio.run(run())
+
+
+def test_job_that_cannot_be_removed_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job whose removal the database refuses is known until a later try, and then its key is free."""
+
+    async def run() -> None:
+        jobs, store, _ = made(tmp_path)
+        job = await jobs.add("j", facts(1), "key")
+        remove = store.remove
+
+        async def refusing(uuid: str) -> None:
+            raise sqlite3.OperationalError("database is locked")
+
+        monkeypatch.setattr(store, "remove", refusing)
+        with pytest.raises(sqlite3.OperationalError):
+            await jobs.remove(job)
+        assert list(jobs) == [job]
+        assert await jobs.add("other", facts(1), "key") is job
+        monkeypatch.setattr(store, "remove", remove)
+        await Keeping(jobs, Limits(cleared=-1), stock=False).sweep()
+        assert list(jobs) == []
+        assert (await jobs.add("new", facts(1), "key")).uuid == "new"
+        store.close()
+
+    asyncio.run(run())
+
+
+def test_key_of_a_job_that_does_not_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that belongs to a job which is not known is an error after a while."""
+    monkeypatch.setattr(jobs_module, "_LOOK_S", 0)
+
+    async def run() -> None:
+        jobs, store, _ = made(tmp_path)
+        await store.add(JobRow("gone", "key", 0.0, {}, 0, {}))
+        with pytest.raises(jobs_module.BusyKeyError):
+            await jobs.add("new", facts(1), "key")
+        store.close()
+
+    asyncio.run(run())
+
+
+def test_busy_and_full_databases(tmp_path: Path) -> None:
+    """A database that is locked is a 503, anything else that it refuses a 507."""
+    path = tmp_path / "db"
+    with (
+        contextlib.closing(sqlite3.connect(path, isolation_level=None)) as one,
+        contextlib.closing(sqlite3.connect(path, timeout=0)) as other,
+    ):
+        one.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            other.execute("CREATE TABLE t (x)")
+        one.execute("ROLLBACK")
+    refusal = not_stored(caught.value)
+    assert (refusal.status, refusal.retry_after) == (503, 2)
+    assert not_stored(sqlite3.OperationalError("database or disk is full")).status == 507
+
+
+def test_batch_of_a_job_that_has_ended_is_unwanted() -> None:
+    """A batch is wanted while any of its jobs is neither stopped nor ended."""
+    one, two = (Job(name, facts(1), 0.0, 0.0) for name in "ab")
+    batch = Batch(1, [Piece(one, 1, 1), Piece(two, 1, 1)], ())
+    one.stopped = True
+    assert not batch.unwanted
+    two.go(Stage.ERROR)
+    assert batch.unwanted

@@ -17,7 +17,7 @@ from PIL import Image
 from predsession.server.answers import dump
 from predsession.server.command import add_arguments, model_specs
 from predsession.server.config import Limits, ModelSpec
-from predsession.server.decode import BadImageError
+from predsession.server.decode import BadImageError, open_picture
 from predsession.server.folders import CommandError
 from predsession.server.metrics import Metrics, Sample
 from predsession.server.models.nms import keep_best
@@ -187,3 +187,10 @@ def test_dump_writes_whatever_there_is() -> None:
     """Half a character, as in the name of a file, is written as an escape; others as they are."""
     assert dump({"name": "\udcff"}) == b'{"name":"\\udcff"}'
     assert dump("é") == '"é"'.encode()
+
+
+def test_paths_of_the_server_are_in_no_message(tmp_path: Path) -> None:
+    """A picture whose file is gone is an error that does not say where it was."""
+    with pytest.raises(BadImageError) as caught:
+        open_picture(Slice(str(tmp_path / "gone"), 0, 9), max_pixels=100)
+    assert str(caught.value) == "the file cannot be read: No such file or directory"

@@ -78,7 +78,10 @@ def _module(place: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise ModelLoadError(f"{error.filename}, line {error.lineno}: {error.msg}") from error
     return module
 
 
