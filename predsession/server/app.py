@@ -14,11 +14,12 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from predsession.server import answers
 from predsession.server.access import Access
 from predsession.server.config import is_loopback
+from predsession.server.connection import HEALTH, unavailable
 from predsession.server.disk import not_stored
 from predsession.server.id_routes import IdRoutes
 from predsession.server.info_routes import InfoRoutes
@@ -57,6 +58,7 @@ def make_app(service: Service) -> ASGIApp:
     if door.origins:
         headers = ["content-type", "x-api-key", "authorization", "idempotency-key"]
         app = CORSMiddleware(app, door.origins, allow_methods=["GET", "POST"], allow_headers=headers)
+    app = _Opening(app, service)
     known = frozenset(route.path.rsplit("/", 1)[-1] for route in found if "{" not in route.path) - {""}
     return Access(
         app,
@@ -68,6 +70,21 @@ def make_app(service: Service) -> ASGIApp:
         local=is_loopback(door.host),
         most=service.config.limits.connections,
     )
+
+
+class _Opening:
+    """ASGI middleware: until the models are loaded only health is answered."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or say that it is too early."""
+        if self._service.started or scope["path"] in HEALTH:
+            await self._app(scope, receive, send)
+        else:
+            await unavailable(send, "The models are being loaded; try again.")
 
 
 def routes(service: Service) -> list[Route]:

@@ -24,7 +24,7 @@ from predsession.server.config import (
     ServerConfig,
     is_loopback,
 )
-from predsession.server.folders import CommandError, server_folder
+from predsession.server.folders import CommandError, passing_folder, server_folder
 
 USAGE, SERVER = 2, 3
 _NEEDED = ("av", "onnxruntime", "python_multipart", "scipy", "starlette", "uvicorn")
@@ -140,8 +140,7 @@ def run(args: argparse.Namespace) -> int:
     MissingExtraError
         If the extra ``server`` is not installed.
     """
-    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
-        raise MissingExtraError("server", "predsession serve")
+    check_extra()
     from predsession.server import log
 
     log.set_up(as_json=args.log_json, quiet=args.quiet)
@@ -156,15 +155,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def serve_here(args: argparse.Namespace, folder: str, *, ready: Ready) -> None:
+def check_extra() -> None:
+    """Look whether everything is installed that a server needs.
+
+    Raises
+    ------
+    MissingExtraError
+        If not.
+    """
+    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
+        raise MissingExtraError("server", "predsession serve")
+
+
+def serve_here(args: argparse.Namespace, *, ready: Ready) -> None:
     """Serve on this thread, whichever it is, until told to end.
 
     Parameters
     ----------
     args : argparse.Namespace
-        Of `add_arguments`.
-    folder : str
-        Where jobs and results are kept.
+        Of `add_arguments`; jobs and results end with the server.
     ready : callable
         Called once the server answers, with its address and what ends it.
     """
@@ -172,8 +181,8 @@ def serve_here(args: argparse.Namespace, folder: str, *, ready: Ready) -> None:
 
     door = _door(args)
     models = model_specs([*([args.target] if args.target else []), *args.model])
-    config = _config(args, models, door, Path(folder))
-    with contextlib.closing(_listen(door)) as listener:
+    with passing_folder() as folder, contextlib.closing(_listen(door)) as listener:
+        config = _config(args, models, door, folder)
         serve(config, listener, ready=ready)
 
 

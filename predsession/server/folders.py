@@ -56,18 +56,43 @@ def server_folder(data: Path | None, *, ephemeral: bool, port: int) -> Iterator[
         If it cannot be used, or is used by another server.
     """
     if ephemeral:
-        _sweep()
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        try:
-            with _locked(folder):
-                yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with passing_folder() as folder:
+            yield folder
         return
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     folder = data or state / "predsession" / f"port-{port}"
     with _locked(folder):
         yield folder
+
+
+@contextlib.contextmanager
+def passing_folder() -> Iterator[Path]:
+    """Give a server a folder that is gone at its end, and remove those of servers that were killed.
+
+    Yields
+    ------
+    Path
+        Locked for this process.
+    """
+    with contextlib.ExitStack() as stack:
+        # Between the making of a folder and its lock another server would take it for one that was left.
+        with _alone():
+            _sweep()
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            stack.enter_context(_locked(folder))
+        yield folder
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other server makes or sweeps folders; the folder of all of them is the lock."""
+    descriptor = os.open(tempfile.gettempdir(), os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import traceback
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,8 @@ from predsession.wire.annotation import annotation_from_arrays
 from predsession.wire.geometry import Size
 from predsession.wire.jsontypes import JSON, JSONObject
 
+_WORDLESS: Mapping[type[BaseException], str] = {MemoryError: "out of memory"}
+"""What is said for exceptions that say nothing themselves."""
 _TRACEBACK = 4000  # characters; the end of it is what helps
 
 ITEM: Mapping[str, JSON] = {
@@ -73,7 +76,8 @@ def describe_error(error: BaseException, blamed: str = "") -> JSONObject:
         ``type``, ``message`` and ``traceback``.
     """
     lines = "".join(traceback.format_exception(error))
-    message = f"model {blamed}: {error}" if blamed else str(error)
+    text = str(error) or _WORDLESS.get(type(error), type(error).__name__)
+    message = f"model {blamed}: {text}" if blamed else text
     return {"type": type(error).__name__, "message": message, "traceback": lines[-_TRACEBACK:]}
 
 
@@ -119,7 +123,8 @@ class Inference:
         list of Outcome
             One for each picture.
         """
-        asked = settings if low is None else self._lowered(settings, low)
+        # A copy, so that a model that changes its settings does not change those of the next try.
+        asked = copy.deepcopy(settings if low is None else self._lowered(settings, low))
         try:
             results = check_count(self._model.predict(list(images), asked), len(images))
         except Exception as error:  # noqa: BLE001 - a model is somebody's code and raises anything

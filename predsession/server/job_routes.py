@@ -81,7 +81,8 @@ class JobRoutes:
             left = until - time.monotonic()
             if fresh or left <= 0:
                 return
-            await job.news(left)
+            await job.news(min(left, self._service.config.limits.lease / 3))
+            self._jobs.renew(job)  # somebody waits for it
 
     async def stop_inference(self, request: Request) -> JSON:
         """Stop a job."""

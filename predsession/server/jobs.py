@@ -208,10 +208,14 @@ class Jobs:
         job = self._jobs.get(name)
         if job is None:
             raise UnknownJobError(name)
+        self.renew(job)
+        return job
+
+    def renew(self, job: Job) -> None:
+        """Renew the lease of a job, and of its session."""
         job.touched = time.monotonic()
         if job.facts.session is not None:
             self._sessions[job.facts.session] = job.touched
-        return job
 
     def of_session(self, session: str | None) -> list[Job]:
         """Return the jobs of a session, or all, and renew the session's lease."""

@@ -122,15 +122,26 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
 
     if ready is None:
         _end_on_signals(end)
-    try:
+    if config.follow_stdin:
+        _end_with_stdin(end)
+
+    async def start() -> None:
         await service.start()
-        if config.follow_stdin:
-            _end_with_stdin(end)
-        announcer = asyncio.create_task(_announce(server, config, listener, tell))
+        await _announce(server, config, listener, tell)
+
+    starting = asyncio.create_task(start())
+    starting.add_done_callback(lambda task: end() if not task.cancelled() and task.exception() else None)
+    try:
+        # It answers from the first moment, if only that the models are being loaded.
         await server.serve(sockets=[listener])
-        announcer.cancel()
     finally:
-        await service.close()
+        starting.cancel()
+        try:
+            await asyncio.gather(starting, return_exceptions=True)
+        finally:
+            await service.close()
+    if not starting.cancelled():
+        starting.result()  # raises why the models could not be loaded
 
 
 def _end_on_signals(end: object) -> None:

@@ -70,6 +70,8 @@ class Service:
     uploads: int = 0
     """Uploads that are being received."""
     closing: bool = False
+    started: bool = False
+    """Whether every model has been loaded, and the jobs of the server before are known."""
     _checkers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "check"))
     _keeper: asyncio.Task[None] | None = None
     _resuming: asyncio.Task[None] | None = None
@@ -115,7 +117,8 @@ class Service:
     def ready(self) -> bool:
         """Whether every model has a worker, and results can be stored."""
         return (
-            all(runner.ready for runner in self.runners.values())
+            self.started
+            and all(runner.ready for runner in self.runners.values())
             and not self.jobs.failing
             and not self.closing
         )
@@ -134,6 +137,7 @@ class Service:
         self.jobs.restore()
         await asyncio.gather(*(runner.start() for runner in self.runners.values()))
         keeping = Keeping(self.jobs, self.config.limits, stock=self.stock)
+        self.started = True
         self._keeper = asyncio.create_task(keeping.run())
         self._resuming = asyncio.create_task(self._resume())
 

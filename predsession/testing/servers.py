@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import queue
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -80,14 +79,15 @@ class _ThreadedServer:
     """The same server, on a thread."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="predsession-")
+        from predsession.server import command
+
+        command.check_extra()
         answers: queue.Queue[tuple[str, Callable[[], None]] | BaseException] = queue.Queue()
         self._thread = threading.Thread(target=self._run, args=(words, answers), name="embedded-server")
         self._thread.daemon = True
         self._thread.start()
         answer = answers.get(timeout=READY_TIMEOUT)
         if isinstance(answer, BaseException):
-            self._folder.cleanup()
             raise ConnectError(f"the embedded server did not start: {answer}") from answer
         self.url, self._end = answer
 
@@ -101,7 +101,7 @@ class _ThreadedServer:
         command.add_arguments(parser)
         args = parser.parse_args([*words, "--port", "0", "--ephemeral", "--quiet"])
         try:
-            command.serve_here(args, self._folder.name, ready=lambda *ready: answers.put(ready))
+            command.serve_here(args, ready=lambda *ready: answers.put(ready))
         except BaseException as error:  # noqa: BLE001 - raised on the thread that waits for the server
             answers.put(error)
 
@@ -110,4 +110,3 @@ class _ThreadedServer:
         if self._thread.is_alive():
             self._end()
             self._thread.join()
-        self._folder.cleanup()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -235,3 +237,32 @@ def test_database_that_is_locked(tmp_path: Path) -> None:
             assert "busy" in reply.json()["message"]
             other.execute("ROLLBACK")
         caller.stop(uuid)
+
+
+def test_servers_that_start_together_sweep_nobody_away(tmp_path: Path) -> None:
+    """Ephemeral servers that start at the same time each keep their folder."""
+    code = (
+        "from predsession.server.folders import server_folder\n"
+        "for _ in range(60):\n"
+        "    with server_folder(None, ephemeral=True, port=0) as folder:\n"
+        "        assert (folder / 'lock').exists()\n"
+    )
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    each = [subprocess.Popen([sys.executable, "-c", code], env=env) for _ in range(6)]
+    assert [one.wait(60) for one in each] == [0] * 6
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_threaded_server_that_is_killed_is_swept(tmp_path: Path) -> None:
+    """The folder of a server on a thread is removed by the next server, if its process was killed."""
+    code = (
+        "import os\n"
+        "from predsession.testing import RunningServer\n"
+        "with RunningServer(process=False):\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == -9
+    (left,) = tmp_path.iterdir()
+    with Server("pixels", env=env):
+        assert not left.exists()

@@ -213,3 +213,13 @@ def test_stock_client_and_ours_do_not_disturb_each_other(server: Server) -> None
         futures = [pool.submit(kind, turn) for turn, kind in enumerate([stock, ours] * 4)]
         for turn, future in enumerate(futures):
             assert future.result() == [turn * 100 + n for n in range(20)]
+
+
+def test_pop_that_is_held_renews_the_lease() -> None:
+    """A job is not forgotten while a call waits for it, however short the lease."""
+    with (
+        Server("pixels", "--limit-lease", "0.6", "--limit-sweep", "0.1") as server,
+        Caller(server.url) as caller,
+    ):
+        uuid = caller.submit([png(1)], settings={"delay": 2.0}, session="s")
+        assert numbers(caller.pop(uuid, ack=0, wait=20)["pending_results"]) == [1]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from predsession import ConnectError, PredictionSession
+from predsession import ConnectError, MissingExtraError, PredictionSession
+from predsession.server import command
 from predsession.testing import RunningServer, box_number, number_picture
 
 pytest_plugins = ["predsession.testing.fixtures"]
@@ -41,3 +42,10 @@ def test_the_fixtures(predsession_server: str, predsession_stock_server: str) ->
     for url in (predsession_server, predsession_stock_server):
         with PredictionSession(url, number_picture(9)) as session:
             assert box_number(next(session).boxes[0]) == 9
+
+
+def test_threaded_server_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra a server on a thread says which one is missing."""
+    monkeypatch.setattr(command, "_NEEDED", ("no_such_module",))
+    with pytest.raises(MissingExtraError, match=r"server"):
+        RunningServer(process=False)

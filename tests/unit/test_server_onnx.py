@@ -163,3 +163,22 @@ def test_bytes_of_a_network_are_checked_by_the_library(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(struct.pack("<I", 7) * 9)
     with pytest.raises(Exception, match=r"net\.onnx|protobuf|INVALID"):
         read_description(path).load()
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "words"),
+    [
+        ("yolov8", (7, 5), r"its output is \[7, 5\]; of kind yolov8 with 2 classes it is \[6, N\]"),
+        ("yolov5", (5, 6), r"of kind yolov5 with 2 classes it is \[N, 7\]"),
+        ("end2end", (5, 4), "does not fit its description: IndexError"),
+        ("separate", (5, 4), "does not fit its description: KeyError"),
+    ],
+)
+def test_output_that_does_not_fit_is_found_at_load(
+    tmp_path: Path, kind: str, shape: tuple[int, int], words: str
+) -> None:
+    """A network whose output is not of the described kind, or has other classes, does not load."""
+    outputs = {"out": np.zeros(shape, np.float32)}
+    model = read_description(described(tmp_path, outputs, f'[output]\nkind = "{kind}"'))
+    with pytest.raises(ModelLoadError, match=words):
+        model.load()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from predsession import Prediction
-from predsession.server.inference import Inference
+from predsession.server.inference import Inference, describe_error
 from predsession.server.models.base import Arrays, Pixels, Settings, describe
 from predsession.server.models.card import ModelCard
 from predsession.server.models.results import BadResultError, check
@@ -57,6 +57,9 @@ def test_overshoot_is_cut() -> None:
         ({"boxes": [[1, -9, 2, -5]]}, "outside"),
         ({"scores": [0.1, 0.2]}, "scores have the shape (2,)"),
         ({"scores": [float("inf")]}, "scores are not finite"),
+        ({"scores": [1.5]}, "scores reach from 1.5 to 1.5; not from 0 to 1"),
+        ({"scores": [-0.1]}, "scores reach from -0.1"),
+        ({"class_ids": [0.5]}, "class_ids are not whole numbers"),
         ({"class_ids": [2]}, "from 2 to 2"),
         ({"class_ids": [-1]}, "from -1"),
         ({"class_ids": None}, "class_ids have the shape (0,)"),
@@ -147,3 +150,33 @@ def test_conf_and_classes_hold_for_every_model() -> None:
     assert outcome.item.count(b'"classTitle"') == 1
     (outcome,) = inference.run([np.zeros((4, 4, 3), np.uint8)], {"classes": []}, singly=True)
     assert outcome.item.count(b'"classTitle"') == 0
+
+
+def test_rounding_is_no_mistake() -> None:
+    """A score that is over 1 by the rounding of a network's arithmetic counts as 1."""
+    assert check({**GOOD, "scores": [1.0001]}, SIZE, BOXES).scores.tolist() == [1]
+
+
+def test_errors_without_words() -> None:
+    """An exception that says nothing is described all the same."""
+    assert describe_error(MemoryError(), "m")["message"] == "model m: out of memory"
+    assert describe_error(KeyboardInterrupt())["message"] == "KeyboardInterrupt"
+
+
+class Spoiler:
+    """Changes its settings, and takes one picture at a time."""
+
+    def predict(self, images: list[Any], settings: Any) -> list[Any]:
+        """Take a side away, and make a box of it."""
+        side = settings["sides"].pop()
+        if len(images) > 1:
+            raise ValueError("one at a time")
+        return [{"boxes": [[0, 0, side, side]], "scores": [1], "class_ids": [0]}]
+
+
+def test_settings_that_a_model_changes() -> None:
+    """A model that changes its settings finds them whole at the next picture."""
+    pictures = [np.zeros((SIZE.height, SIZE.width, 3), np.uint8)] * 3
+    inference = Inference(Spoiler(), BOXES, name="m", float_boxes=True)
+    outcomes = inference.run(pictures, {"sides": [3]}, singly=True)
+    assert [outcome.error for outcome in outcomes] == [None] * 3

@@ -27,6 +27,8 @@ Floats = npt.NDArray[np.float32]
 
 _SECTIONS = {"file", "classes", "max_batch_size", "threads", "input", "output", "settings"}
 _INPUT = {"size", "color", "layout", "letterbox", "pad", "scale", "mean", "std"}
+_SCORED = {"yolov8": (0, 4), "yolov5": (1, 5)}
+"""Kinds with a score for each class: the axis on which those are, and how many numbers are there beside."""
 _OUTPUT = {"kind", "normalized", "boxes", "scores", "labels", "nms"}
 
 
@@ -74,7 +76,7 @@ class OnnxDetector:
     head : Head
         How outputs become boxes.
     options : mapping
-        ``threads``, ``max_batch_size``, ``nms`` and the default settings.
+        ``kind``, ``threads``, ``max_batch_size``, ``nms`` and the default settings.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class OnnxDetector:
         self._path = path
         self._feed = feed
         self._head = head
+        self._kind = str(options["kind"])
         self._nms = bool(options["nms"])
         self._threads = int(str(options["threads"])) or os.cpu_count() or 1
         self._network: onnxruntime.InferenceSession | None = None
@@ -96,7 +99,7 @@ class OnnxDetector:
         Raises
         ------
         ModelLoadError
-            If it has more than one input.
+            If it has more than one input, or does not fit its description.
         """
         self._network = open_network(self._path, threads=self._threads)
         inputs = self._network.get_inputs()
@@ -104,6 +107,29 @@ class OnnxDetector:
             raise ModelLoadError(f"{self._path.name} has {len(inputs)} inputs; one is supported")
         if isinstance(inputs[0].shape[0], int):
             self.max_batch_size = inputs[0].shape[0]
+        self._try()
+
+    def _try(self) -> None:
+        """Look at one blank picture: what does not fit the description is found now, not by a caller."""
+        assert self._network is not None, "load() comes first"
+        blank = np.zeros((self._feed.height, self._feed.width, 3), np.uint8)
+        try:
+            outputs = self._run(self._network, [self._feed.fit(blank)[0]])
+            self._check_width(next(iter(outputs.values()))[0].shape)
+            self.predict([blank], {"conf": 0.25, "iou": 0.5, "max_objects": 300})
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            text = f"{self._path.name} does not fit its description: {type(error).__name__}: {reason}"
+            raise ModelLoadError(text) from error
+
+    def _check_width(self, shape: tuple[int, ...]) -> None:
+        """Refuse an output with more or fewer scores than classes, where each has its own."""
+        axis, others = _SCORED.get(self._kind, (0, 0))
+        wanted = others + len(self.classes)
+        if others and (len(shape) != 2 or shape[axis] != wanted):
+            size = f"[{wanted}, N]" if axis == 0 else f"[N, {wanted}]"
+            classes = f"{len(self.classes)} classes"
+            raise ValueError(f"its output is {list(shape)}; of kind {self._kind} with {classes} it is {size}")
 
     def predict(self, images: list[Pixels], settings: Settings) -> list[Arrays]:
         """Detect objects.
@@ -194,6 +220,7 @@ def read_description(path: Path) -> OnnxDetector:
             feed=_feed(inputs),
             head=_head(outputs),
             options={
+                "kind": outputs.get("kind", "yolov8"),
                 "threads": data.get("threads", 0),
                 "max_batch_size": data.get("max_batch_size", 8),
                 "nms": outputs.get("nms", outputs.get("kind") != "end2end"),

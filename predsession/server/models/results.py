@@ -19,6 +19,7 @@ from predsession.server.models.card import ModelCard
 from predsession.wire.fields import Tag
 from predsession.wire.geometry import MaskCrop, Size
 
+_ROUNDING = 1e-3
 _KNOWN = frozenset({"boxes", "scores", "class_ids", "masks", "keypoints", "tags"})
 
 
@@ -210,15 +211,21 @@ def _column(arrays: Arrays, name: str, count: int) -> npt.NDArray[np.float64]:
 
 
 def _scores(arrays: Arrays, count: int) -> npt.NDArray[np.float32]:
-    """Return the scores."""
-    return _column(arrays, "scores", count).astype(np.float32)
+    """Return the scores, from 0 to 1 but for the rounding of a network's arithmetic."""
+    scores = _column(arrays, "scores", count)
+    if ((scores < -_ROUNDING) | (scores > 1 + _ROUNDING)).any():
+        raise BadResultError(f"scores reach from {scores.min():g} to {scores.max():g}; not from 0 to 1")
+    return scores.clip(0, 1).astype(np.float32)
 
 
 def _class_ids(arrays: Arrays, count: int, card: ModelCard) -> npt.NDArray[np.int64]:
     """Return the classes; a model with one class need not name it."""
     if arrays.get("class_ids") is None and len(card.classes) == 1:
         return np.zeros(count, np.int64)
-    ids = _column(arrays, "class_ids", count).astype(np.int64)
+    numbers = _column(arrays, "class_ids", count)
+    if (numbers != np.rint(numbers)).any():
+        raise BadResultError("class_ids are not whole numbers")
+    ids = numbers.astype(np.int64)
     if count and (ids.min() < 0 or ids.max() >= len(card.classes)):
         raise BadResultError(
             f"class_ids reach from {ids.min()} to {ids.max()}; there are {len(card.classes)} classes"
