@@ -107,7 +107,9 @@ class Jobs:
             self._keep(job, queue=job not in self._cold)
 
     async def resume(self) -> None:
-        """Queue the restored jobs that first have to come to where they stood."""
+        """Drop uploads that no job needs; queue the jobs that first have to come to where they stood."""
+        for job in self:
+            await self._discard(job)
         while self._cold and self._aftermath is not None:
             job = self._cold.pop(0)
             failure = await self._aftermath.resume(job)

@@ -224,6 +224,7 @@ def test_stop_that_was_acknowledged_is_kept(tmp_path: Path) -> None:
         server.kill()
     with Server(*arguments) as server, Caller(server.url) as caller:
         assert caller.progress(uuid)["stage"] == "Cancelled"
+        until(lambda: not list((tmp_path / "uploads").iterdir()), "its upload to be dropped")
 
 
 def test_database_that_is_locked(tmp_path: Path) -> None:
