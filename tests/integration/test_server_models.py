@@ -336,7 +336,7 @@ class Mortal(PixelNumbers):
 
 @pytest.mark.parametrize(("lives", "answer"), [(1, 5), (2, "ModelCrashError")])
 def test_picture_alone_is_tried_once_more(tmp_path: Path, lives: int, answer: int | str) -> None:
-    """One death of the worker over a single picture is nobody's fault; a second one is; the signal is named."""
+    """One death over a single picture is nobody's fault; a second one is, and the signal is named."""
     (tmp_path / "mortal.py").write_text(MORTAL)
     for number in range(lives):
         (tmp_path / f"life{number}").touch()
