@@ -255,6 +255,14 @@ def _is_ephemeral(args: argparse.Namespace) -> bool:
     return args.data is None and (args.ephemeral or args.stock or args.port == 0)
 
 
+def _library(args: argparse.Namespace) -> Path | None:
+    """Return the library's folder; a stock server has none."""
+    if args.library is not None and args.stock:
+        raise CommandError("a server with --stock has no library; leave out one of the two", USAGE)
+    library: Path | None = args.library
+    return library
+
+
 def _config(
     args: argparse.Namespace, models: tuple[ModelSpec, ...], door: Door, folder: Path
 ) -> ServerConfig:
@@ -269,7 +277,7 @@ def _config(
         plain_errors=args.plain_errors,
         announce=args.announce,
         follow_stdin=args.follow_stdin,
-        library=args.library,
+        library=_library(args),
         limits=Limits(**{limit.name: getattr(args, f"limit_{limit.name}") for limit in fields(Limits)}),
     )
 

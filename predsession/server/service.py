@@ -79,9 +79,9 @@ class Service:
     @classmethod
     def build(cls, config: ServerConfig) -> Service:
         """Put the parts together; nothing runs yet. Raises `StoreVersionError` for a folder of another."""
+        library = None if config.library is None else Library(config.library)
         store = Store(config.folder, ephemeral=config.ephemeral)
         schedules = {spec.name: Schedule(one_at_a_time=config.stock) for spec in config.models}
-        library = None if config.library is None or config.stock else Library(config.library)
         writing = None if library is None else Writing(library)
         aftermath = Aftermath(store, Tracks(store, stock=config.stock), writing)
         jobs = Jobs(store, schedules, stock=config.stock, aftermath=aftermath)

@@ -567,6 +567,12 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
         Server("pixels", "--library", str(tmp_path / "nowhere"))
 
 
+def test_a_stock_server_has_none(root: Path) -> None:
+    """Rather than one that nobody can ask."""
+    with pytest.raises(RuntimeError, match="ended with 2: predsession serve: a server with --stock has no"):
+        Server("pixels", "--stock", "--library", str(root))
+
+
 def test_pictures_of_any_kind(root: Path, tmp_path: Path) -> None:
     """EXIF orientation counts as for uploads; a damaged file is an error, the others are answered."""
     stored = Image.fromarray(number_picture(8)).transpose(Image.Transpose.ROTATE_90)
