@@ -14,7 +14,7 @@ from predsession import PredictionSession
 
 
 def main(url: str) -> int:
-    """Run every image of the first dataset; return the exit code."""
+    """Run every image of the first project; return the exit code."""
     with urllib.request.urlopen(f"{url}/library", timeout=60) as answer:  # noqa: S310 - the user's own server
         library = json.load(answer)
     project = library["projects"][0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from predsession.errors import SourceError
 from predsession.inputs.clips import open_clips
 from predsession.inputs.frames import FrameOptions, read_options
@@ -30,11 +32,11 @@ class Plan:
     description : str
         The source, in a few words.
     make : callable
-        Makes the course of what its threads share and of the server's URL.
+        Makes the course of what its threads share, the server's URL and its token.
     """
 
     description: str
-    make: Callable[[Shared, str], Course]
+    make: Callable[[Shared, str, str | None], Course]
 
 
 def plan(
@@ -78,13 +80,17 @@ def plan(
     if kind == "input":
         _refuse("ids", "an input", id_options)
         return _plan_input(value, options, frames, recursive=recursive, tracking=tracking)
-    if kind != "video":
+    if kind == "video":
+        _refuse("images, datasets and projects", f"{name}=", id_options)
+    else:
         _refuse("videos", f"{name}=", frames)
         _refuse_tracking(tracking, f"{name}=")
     target = _target(kind, _ids(name, value), options, extra, project_of)
     return Plan(
         target.description,
-        lambda shared, endpoint: IdCourse(shared, target, tracking=tracking, endpoint=endpoint),
+        lambda shared, endpoint, token: IdCourse(
+            shared, target, tracking=tracking, endpoint=endpoint, token=token
+        ),
     )
 
 
@@ -99,11 +105,11 @@ def _plan_input(
     """Plan a source that is sent from here."""
     clips = open_clips(value, options)
     if clips is not None:
-        return Plan(clips.description, lambda shared, _: ClipCourse(shared, clips, tracking))
+        return Plan(clips.description, lambda shared, *_: ClipCourse(shared, clips, tracking))
     _refuse("videos", "images", frames)
     _refuse_tracking(tracking, "images")
     items = LazySource(value) if isinstance(value, Iterator) else open_source(value, recursive=recursive)
-    return Plan(items.description, lambda shared, _: ImageCourse(shared, items))
+    return Plan(items.description, lambda shared, *_: ImageCourse(shared, items))
 
 
 def _refuse(owner: str, source: str, given: Mapping[str, object]) -> None:
@@ -133,6 +139,10 @@ def _id_options(given: Mapping[str, object]) -> IdOptions:
         raise SourceError(f"upload_mode must be one of {', '.join(MODES)}, not {mode!r}")
     if threshold is not None and mode != "iou_merge":
         raise SourceError("iou_merge_threshold= goes with upload_mode='iou_merge'")
+    if threshold is not None and not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
+        raise SourceError(f"iou_merge_threshold must be a number from 0 to 1, not {threshold!r}")
+    if mode == "create" and values.get("output_project_id") is not None:
+        raise SourceError("upload_mode='create' makes a project of its own: leave out output_project_id=")
     project = values.get("output_project_id")
     if project is not None and not _is_id(project):
         raise SourceError(f"output_project_id must be an id, not {project!r}")
@@ -148,7 +158,9 @@ def _id_options(given: Mapping[str, object]) -> IdOptions:
 
 def _ids(name: str, value: object) -> list[int]:
     """Return the ids as a list."""
-    ids = list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [value]
+    value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    given = list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [value]
+    ids = [one.item() if isinstance(one, np.generic) else one for one in given]
     bad = [one for one in ids if not _is_id(one)]
     if bad or not ids:
         raise SourceError(f"{name}= takes an id or a list of ids, not {bad[0] if bad else value!r}")

@@ -201,7 +201,8 @@ class PredictionSession(SessionViews):
         self._ended = self._closed = False
         self._first_error: BaseException | None = None
         self._steps = AsyncSteps()
-        self._book = TrackBook() if tracking or tracking_config else None
+        backward = frames["direction"] == "backward"
+        self._book = TrackBook(backward=backward) if tracking or tracking_config else None
         self._plan = plan(
             sources,
             frames=frames,
@@ -222,7 +223,7 @@ class PredictionSession(SessionViews):
         try:
             transport = HttpTransport(self._url, token=token, options=options.connection)
             shared = Shared(transport, options, lost=self._server.lost if self._server else None)
-            self._pipeline = Pipeline(shared, self._plan.make(shared, self._url))
+            self._pipeline = Pipeline(shared, self._plan.make(shared, self._url, token))
         except BaseException:
             if self._server is not None:
                 self._server.stop()

@@ -53,26 +53,43 @@ class _Sightings:
 
 
 class TrackBook:
-    """Gathers the tracks of predictions as they pass; keeps numbers, not the predictions."""
+    """Gathers the tracks of predictions as they pass; keeps numbers, not the predictions.
 
-    def __init__(self) -> None:
-        self._open: dict[tuple[str | None, int], _Sightings] = {}
-        self._frames: dict[str | None, list[int]] = {}
+    Parameters
+    ----------
+    backward : bool
+        Whether frames come from the end to the beginning. Where they start anew, another clip has begun, even
+        if it is the same file once more.
+    """
+
+    def __init__(self, *, backward: bool = False) -> None:
+        self._open: dict[tuple[int, int], _Sightings] = {}
+        self._sign = -1 if backward else 1
+        self._paths: list[str | None] = []
+        """Of the clips, in order."""
+        self._frames: list[list[int]] = []
+        """Of each clip, those that were seen."""
 
     def add(self, prediction: Prediction) -> None:
         """Take the tracked objects of a prediction."""
-        ids = prediction.track_ids
-        if ids is None or prediction.frame_index is None:
+        ids, frame = prediction.track_ids, prediction.frame_index
+        if frame is None:
             return
-        self._frames.setdefault(prediction.path, []).append(prediction.frame_index)
+        goes_on = bool(self._paths) and prediction.path == self._paths[-1]
+        if not goes_on or (frame - self._frames[-1][-1]) * self._sign <= 0:
+            self._paths.append(prediction.path)
+            self._frames.append([])
+        self._frames[-1].append(frame)
+        if ids is None:
+            return
         rows = zip(ids, prediction.classes, prediction.boxes, prediction.scores, strict=True)
         for number, name, box, score in rows:
             if number < 0:
                 continue
-            seen = self._open.setdefault((prediction.path, int(number)), _Sightings())
+            seen = self._open.setdefault((len(self._paths) - 1, int(number)), _Sightings())
             seen.classes[name] = seen.classes.get(name, 0) + 1
             x1, y1, x2, y2 = (float(side) for side in box)
-            seen.rows.append((prediction.frame_index, x1, y1, x2, y2, float(score)))
+            seen.rows.append((frame, x1, y1, x2, y2, float(score)))
 
     def tracks(self, finals: Sequence[JSON] = ()) -> list[Track]:
         """Return the tracks, by clip and id.
@@ -88,16 +105,16 @@ class TrackBook:
         list of Track
             Each with at least one frame.
         """
-        clips = list(self._frames)
         said = [tracked_ids(final) for final in finals]
-        told: dict[str | None, dict[int, set[int]]] = {}
-        if len(said) == len(clips) and all(said):
-            told = {clip: self._by_frame(clip, one) for clip, one in zip(clips, said, strict=True)}
-        order = sorted(self._open, key=lambda key: (clips.index(key[0]), key[1]))
-        tracks = (_track(key, self._open[key], told.get(key[0])) for key in order)
+        fits = len(said) == len(self._paths) and all(said)
+        told = [self._by_frame(clip, one) for clip, one in enumerate(said)] if fits else None
+        tracks = (
+            _track(number, self._paths[clip], self._open[clip, number], told[clip] if told else None)
+            for clip, number in sorted(self._open)
+        )
         return [track for track in tracks if len(track)]
 
-    def _by_frame(self, clip: str | None, said: dict[int, set[int]]) -> dict[int, set[int]]:
+    def _by_frame(self, clip: int, said: dict[int, set[int]]) -> dict[int, set[int]]:
         """Return a final result's tracks by frame of the clip."""
         # A stock server counts the frames that it tracked, from 0, whichever frames of the clip they are; the
         # embedded one names the clip's. That reading is right which agrees with what was seen.
@@ -110,22 +127,22 @@ class TrackBook:
         def agreeing(reading: dict[int, set[int]]) -> int:
             return sum(
                 row[0] in reading.get(number, ())
-                for (path, number), seen in self._open.items()
-                if path == clip
+                for (place, number), seen in self._open.items()
+                if place == clip
                 for row in seen.rows
             )
 
         return max((said, counted), key=agreeing)
 
 
-def _track(key: tuple[str | None, int], seen: _Sightings, told: dict[int, set[int]] | None) -> Track:
+def _track(number: int, path: str | None, seen: _Sightings, told: dict[int, set[int]] | None) -> Track:
     """Turn what was gathered into a track, as far as the final result has it."""
-    kept = [row for row in sorted(seen.rows) if told is None or row[0] in told.get(key[1], ())]
+    kept = [row for row in sorted(seen.rows) if told is None or row[0] in told.get(number, ())]
     rows = np.array(kept, np.float64).reshape(-1, 6)
     return Track(
-        id=key[1],
+        id=number,
         class_name=max(seen.classes, key=lambda name: seen.classes[name]),
-        path=key[0],
+        path=path,
         frames=rows[:, 0].astype(np.int64),
         boxes=rows[:, 1:5].astype(np.float32),
         scores=rows[:, 5].astype(np.float32),

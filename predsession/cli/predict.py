@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from predsession.cli.codes import HUNG_UP, OK, SOME_FAILED, TERMINATED, say
-from predsession.errors import ItemError
+from predsession.errors import ItemError, SourceError
 
 if TYPE_CHECKING:
     from predsession.export.video import VideoExport
@@ -92,10 +92,12 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(HUNG_UP))
     names = OutputNames(args.save_images, args.source) if args.save_images else None
+    if args.save_video and len(args.source) > 1:
+        raise SourceError("--save-video holds one clip: run them one by one")
     with ExitStack() as stack:
+        clip = stack.enter_context(_video(args.save_video)) if args.save_video else None
         session = stack.enter_context(PredictionSession(args.url, **_keywords(args)))
         writer = stack.enter_context(JsonlWriter(args.out)) if args.out else None
-        clip = stack.enter_context(_video(args.save_video)) if args.save_video else None
         report = _Report(as_json=args.json)
         try:
             for outcome in session:

@@ -15,6 +15,8 @@ from predsession.errors import SourceError
 from predsession.inputs.video import ClipWriter, need_av, probe
 from predsession.prediction import Prediction
 
+SUFFIXES = (".mp4", ".m4v", ".mov", ".mkv")
+"""Containers for H.264."""
 TRAIL = 30
 """Frames that a track's way goes back."""
 
@@ -31,14 +33,19 @@ class VideoExport:
     ------
     MissingExtraError
         If the extra ``video`` is not installed.
+    SourceError
+        If the suffix names no container for H.264.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         need_av("Writing a clip")
         self._path = Path(path)
+        if self._path.suffix.lower() not in SUFFIXES:
+            raise SourceError(f"{self._path} cannot be written: use one of {', '.join(SUFFIXES)}")
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._writer: ClipWriter | None = None
         self._first = 0.0
+        self._source = ""
         self._trails: dict[int, deque[tuple[float, float]]] = {}
 
     def write(self, prediction: Prediction) -> None:
@@ -59,6 +66,10 @@ class VideoExport:
             raise SourceError(f"{prediction.name or 'a prediction'} is no frame of a clip that is at hand")
         if self._writer is None:
             self._open(prediction.path, prediction)
+        elif prediction.path != self._source:
+            raise SourceError(
+                f"{self._path} can hold one clip, not also {prediction.path}: run them one by one"
+            )
         assert self._writer is not None
         if prediction.track_ids is not None:
             # What no track was made of are the detector's doubts, which only the tracker wanted to see.
@@ -70,6 +81,7 @@ class VideoExport:
         """Begin the clip with its first frame's size and its source's rate."""
         if self._path.exists() and self._path.samefile(source):
             raise SourceError(f"{self._path} is the clip itself; choose another name")
+        self._source = source
         self._first = prediction.timestamp or 0.0
         self._writer = ClipWriter(self._path, prediction.size, rate=probe(source).rate)
 

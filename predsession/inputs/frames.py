@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
+import numpy as np
+
 from predsession.errors import SourceError
 
 Direction = Literal["forward", "backward"]
@@ -79,8 +81,10 @@ def read_options(given: Mapping[str, object]) -> FrameOptions:
         if value is None:
             continue
         proper = ALIASES.get(name, name)
-        if named.setdefault(proper, value) != value:
+        value = value.item() if isinstance(value, np.generic) else value
+        if proper in named and named[proper] != value:
             raise SourceError(f"{name}={value!r} contradicts {proper}={named[proper]!r}: pass one of them")
+        named[proper] = value
     direction = named.pop("direction", "forward")
     if direction not in ("forward", "backward"):
         raise SourceError(f"direction must be 'forward' or 'backward', not {direction!r}")

@@ -214,7 +214,9 @@ def _check_file(path: str, mode: int, where: str) -> None:
     if not stat.S_ISREG(mode):
         raise SourceError(f"{where}: {printable(path)!r} is neither a file nor a folder")
     if suffix in VIDEO_SUFFIXES:
-        raise SourceError(f"{where}: {printable(path)!r}: videos are not supported yet")
+        raise SourceError(
+            f"{where}: {printable(path)!r} is a video: pass it as the session's input, alone or in a list of videos"
+        )
     if suffix in IMAGE_SUFFIXES:
         return
     # A photograph may have any name, so the first bytes tell; a text file is the caller's slip, said now.
@@ -243,7 +245,7 @@ def _url_content(url: str, scheme: str, where: str) -> UrlContent:
         raise SourceError(f"{where}: {shown_url(url)!r} is not a valid URL: the host is missing or damaged")
     content = UrlContent(url)
     if suffix_of(item_at(0, content).name) in VIDEO_SUFFIXES:
-        raise SourceError(f"{where}: {shown_url(url)!r}: videos are not supported yet")
+        raise SourceError(f"{where}: {shown_url(url)!r} is a video: download it, and pass its path")
     return content
 
 

@@ -8,6 +8,7 @@ index divided by a rate.
 from __future__ import annotations
 
 import importlib.util
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -189,6 +190,18 @@ def _probe(container: av.container.InputContainer, name: str, max_pixels: int | 
     )
 
 
+ClipKey = tuple[str, int, int, int]
+
+
+def clip_key(path: str) -> ClipKey:
+    """Return what tells a file from another that took its place: inode, size and time of change."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return path, 0, 0, 0
+    return path, stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
 def count_frames(clip: Clip) -> int:
     """Decode a whole clip and find out where it really ends.
 
@@ -297,7 +310,9 @@ class ClipReader:
     def _from(self, index: int) -> Iterator[tuple[int | None, av.VideoFrame]]:
         """Return frames and when each is shown, from where the decoder stands or the keyframe before."""
         place = int(np.searchsorted(self.clip.keyframes, index, side="right")) - 1
-        keyframe = int(self.clip.keyframes[place]) if place >= 0 else 0
+        # Where frames can only be counted, the count must begin at the beginning: after a keyframe in the
+        # middle the decoder leaves out frames that lean on those before it, and does not say how many.
+        keyframe = int(self.clip.keyframes[place]) if place >= 0 and not self.clip.counted else 0
         if self._frames is None or index < self._next or keyframe > self._next:
             self._container.seek(int(self.clip.pts[keyframe]), stream=self._stream, backward=True)
             self._frames = self._count() if self.clip.counted else self._decode()
@@ -335,13 +350,14 @@ class _OpenClips:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._readers: OrderedDict[str, ClipReader] = OrderedDict()
+        self._readers: OrderedDict[ClipKey, ClipReader] = OrderedDict()
 
     def read(self, path: str, index: int) -> Picture:
         """Return a frame of a clip."""
         with self._lock:
-            reader = self._readers.pop(path, None) or ClipReader(probe(path))
-            self._readers[path] = reader
+            key = clip_key(path)
+            reader = self._readers.pop(key, None) or ClipReader(probe(path))
+            self._readers[key] = reader
             while len(self._readers) > OPEN_CLIPS:
                 self._readers.popitem(last=False)[1].close()
             return reader.read(index)

@@ -220,6 +220,7 @@ class ClipCourse:
         seen = 0
         for group in reader.results():
             run.learn_total(reader.state.total if reader.state else None)
+            self._lengths[id(run.item)] = len(run.frames or ())
             with self._shared.counters.timed("seconds_parse"):
                 for number, item in enumerate(group, start=seen):
                     self._keep(run, _frame_of(item, frames or run.frames, number), item)
@@ -287,6 +288,8 @@ class ClipCourse:
             )
         )
         run.cut(run.length)
+        if not run.frames:
+            raise errors.SourceError(f"none of the frames asked for of {run.item.label} can be decoded")
         self._lengths[id(run.item)] = len(run.frames)
 
     def _lost_tracks(self, run: ClipRun) -> errors.MissingResultsError:
@@ -333,14 +336,18 @@ class ClipCourse:
             path=run.item.path,
             url=None,
             timestamp=None if clip is None else clip.time_of(frame),
-            loader=None if clip is None else FrameLoader(run.item.path, frame),
+            loader=FrameLoader(run.item.path, frame),
         )
 
     @property
     def total(self) -> int | None:
         """The number of frames that come; None until it is known of each clip."""
-        counts = [self._lengths.get(id(item), len(item.frames or ())) for item in self._source]
-        return sum(counts) if all(counts) else None
+        counts = [
+            self._lengths.get(id(item), None if item.frames is None else len(item.frames))
+            for item in self._source
+        ]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
 
     @property
     def counted(self) -> bool:

@@ -7,6 +7,7 @@ that again would write twice, and the error names what is missing instead.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from predsession import errors
@@ -39,20 +40,30 @@ class IdCourse:
         The caller's tracking configuration; None not to track.
     endpoint : str
         The server's URL: pictures are fetched from there by id.
+    token : str or None
+        For the server.
     """
 
     def __init__(
-        self, shared: Shared, target: IdTarget, *, tracking: JSONObject | None, endpoint: str
+        self,
+        shared: Shared,
+        target: IdTarget,
+        *,
+        tracking: JSONObject | None,
+        endpoint: str,
+        token: str | None = None,
     ) -> None:
         self._shared = shared
         self._target = target
         self._config = tracking
         self._tracking: Tracking | None = None
         self._endpoint = endpoint
+        self._token = token
         self._starter = Starter(shared)
         self._flight: Flight[str] = Flight()
         self._handed = 0
-        self._seen: set[int] = set()
+        self._seen: Counter[int] = Counter()
+        self._asked = Counter(target.images or ())
         self._total = None if target.images is None else len(target.images)
         self._finals: list[JSON] = []
 
@@ -93,7 +104,7 @@ class IdCourse:
             if self._target.images is None or tries == MOST_TRIES:
                 raise missing_results(missing, tries, uuid)
             self._shared.counters.add("resent_items", len(missing))
-            left = [one for one in self._target.images if one not in self._seen]
+            left = list((self._asked - self._seen).elements())
             uuid = self._start(images_by_id(left, self._target.extra))
 
     def _read(self, uuid: str) -> JobReader:
@@ -111,7 +122,7 @@ class IdCourse:
     def _missing(self, reader: JobReader) -> list[str]:
         """Name what has no result."""
         if self._target.images is not None:
-            return [f"image {one}" for one in self._target.images if one not in self._seen]
+            return [f"image {one}" for one in (self._asked - self._seen).elements()]
         if reader.expired or (self._total is not None and self._handed < self._total):
             least = max(1, (self._total or 0) - self._handed)
             return [f"one of {self._target.description}"] * least
@@ -121,9 +132,9 @@ class IdCourse:
         """Turn a result into an outcome and pass it on; an image that came before is left out."""
         image = item.get("image_id")
         if self._target.images is not None and isinstance(image, int):
-            if image in self._seen:
+            if self._seen[image] >= self._asked[image]:
                 return
-            self._seen.add(image)
+            self._seen[image] += 1
         fault = parse_item_fault(item)
         if fault is not None:
             name = str(item.get("name") or image or f"item {self._handed}")
@@ -145,7 +156,7 @@ class IdCourse:
             name="",
             path=None,
             url=None,
-            loader=LibraryLoader.of(item, self._endpoint, connection),
+            loader=LibraryLoader.of(item, self._endpoint, connection, token=self._token),
         )
 
     @property

@@ -95,27 +95,35 @@ class LibraryLoader:
         Below it.
     options : ConnectionOptions
         Timeouts, certificates, proxies.
+    token : str or None
+        For the server. It is not pickled: elsewhere the environment's is used.
     """
 
     endpoint: str = field(repr=False)
     place: str
     options: ConnectionOptions
+    token: str | None = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[LibraryLoader], tuple[str, str, ConnectionOptions]]:
+        """Pickle without the token."""
+        return LibraryLoader, (self.endpoint, self.place, self.options)
 
     @classmethod
-    def of(cls, item: JSONObject, endpoint: str, options: ConnectionOptions) -> LibraryLoader | None:
+    def of(
+        cls, item: JSONObject, endpoint: str, options: ConnectionOptions, *, token: str | None = None
+    ) -> LibraryLoader | None:
         """Return the loader for a result item that names an image, or a frame of a video."""
         image, video, frame = (item.get(key) for key in ("image_id", "video_id", "frame_index"))
         if isinstance(image, int):
-            return cls(endpoint, f"library/images/{image}", options)
+            return cls(endpoint, f"library/images/{image}", options, token)
         if isinstance(video, int) and isinstance(frame, int):
-            return cls(endpoint, f"library/videos/{video}/frames/{frame}", options)
+            return cls(endpoint, f"library/videos/{video}/frames/{frame}", options, token)
         return None
 
     def __call__(self) -> npt.NDArray[np.uint8]:
         """Return the picture, (H, W, 3) uint8 RGB, upright."""
         url = f"{self.endpoint.rstrip('/')}/{self.place}"
-        # The token is looked up when it is needed: a loader is pickled with its prediction, a token never is.
-        token = find_token(None, None, explicit_url=self.endpoint)
+        token = find_token(self.token, None, explicit_url=self.endpoint)
         transport = HttpTransport(self.endpoint, token=token, options=self.options)
         try:
             data = transport.fetch_own(self.place, max_bytes=MOST_BYTES)

@@ -131,8 +131,10 @@ class Shown(Rows):
         ProtocolError
             If an object is damaged.
         ValueError
-            If the suffix of `save_path` names no format that can be written, or `image` is no picture.
+            If the suffix of `save_path` names no format that can be written, `image` is no picture, or a
+            colour, thickness or opacity makes no sense.
         """
+        _check_look(color, thickness, opacity)
         ground = self.load_image() if image is None else as_picture(image)
         if ground.shape[:2] != (self.size.height, self.size.width):
             raise SourceError(
@@ -264,3 +266,15 @@ def notebook_html(title: str, *, rows: Sequence[Sequence[str]], picture: str | N
 def _safe(text: str) -> str:
     """Escape a text; signs that are no text at all, as odd file names have them, become question marks."""
     return html.escape(text.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _check_look(color: object, thickness: object, opacity: object) -> None:
+    """Refuse colours, widths and opacities that make no sense."""
+    if color is not None:
+        parts = tuple(color) if isinstance(color, tuple | list) else ()
+        if len(parts) != 3 or not all(isinstance(part, int) and 0 <= part <= 255 for part in parts):
+            raise ValueError(f"color must be (R, G, B), each from 0 to 255, not {color!r}")
+    if thickness is not None and (not isinstance(thickness, int) or thickness < 1):
+        raise ValueError(f"thickness must be a whole number of pixels, at least 1, not {thickness!r}")
+    if not isinstance(opacity, int | float) or not 0 <= opacity <= 1:
+        raise ValueError(f"opacity must be from 0 to 1, not {opacity!r}")

@@ -7,18 +7,16 @@ reverse, as long a stretch as memory allows.
 
 from __future__ import annotations
 
-import itertools
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from predsession.errors import PredSessionError
-from predsession.inputs.video import ClipReader, Picture, probe
+from predsession.inputs.video import ClipKey, ClipReader, Picture, clip_key, probe
 from predsession.server.budget import PixelBudget
 from predsession.server.decode import BadImageError
 
@@ -110,7 +108,7 @@ class FrameThread(threading.Thread):
         super().__init__(daemon=True, name="frames")
         self._budget = budget
         self._queue: queue.Queue[Stretch] = queue.Queue()
-        self._readers: OrderedDict[str, ClipReader] = OrderedDict()
+        self._readers: OrderedDict[ClipKey, ClipReader] = OrderedDict()
 
     def put(self, stretch: Stretch) -> None:
         """Have a stretch read; its turn must come after those put before."""
@@ -123,7 +121,7 @@ class FrameThread(threading.Thread):
                 stretch = self._queue.get(timeout=_IDLE_S)
             except queue.Empty:
                 # An open file keeps its place on the disk, though its name is gone.
-                self._close(path for path in list(self._readers) if not Path(path).exists())
+                self._close(key for key in list(self._readers) if clip_key(key[0]) != key)
                 continue
             self._read_all(stretch)
 
@@ -143,15 +141,16 @@ class FrameThread(threading.Thread):
 
     def _read(self, path: str, index: int) -> Picture:
         """Read one frame."""
-        reader = self._readers.pop(path, None) or ClipReader(probe(path))
-        self._readers[path] = reader
+        key = clip_key(path)
+        reader = self._readers.pop(key, None) or ClipReader(probe(path))
+        self._readers[key] = reader
         self._close(list(self._readers)[:-OPEN_CLIPS])
         return reader.read(index)
 
-    def _close(self, paths: Iterator[str] | Sequence[str]) -> None:
+    def _close(self, keys: Iterable[ClipKey]) -> None:
         """Close clips."""
-        for path in list(itertools.chain(paths)):
-            self._readers.pop(path).close()
+        for key in list(keys):
+            self._readers.pop(key).close()
 
 
 def _as_bad(error: Exception, index: int) -> BadImageError:

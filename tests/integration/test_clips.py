@@ -186,3 +186,27 @@ def test_many_results_in_flat_memory(ours: str, clip: Path) -> None:
         assert first.frame_index == 0
         assert session.progress().done <= 70
         assert len(list(session)) == 399
+
+
+def test_the_same_clip_twice_with_tracking(detector: str) -> None:
+    """Its tracks are not mixed up: each run of the clip has its own."""
+    source = Path(__file__).parents[1] / "samples" / "pedestrians.mp4"
+    with PredictionSession(detector, [source, source], tracking=True, num_frames=12) as session:
+        assert len(list(session)) == 24
+    assert session.tracks
+    assert all(np.all(np.diff(track.frames) > 0) for track in session.tracks)
+
+
+def test_a_part_of_which_nothing_can_be_decoded(ours: str, clip: Path, tmp_path: Path) -> None:
+    """Is an error that names the clip, not an empty success."""
+    data = bytearray(clip.read_bytes())
+    with av.open(str(clip)) as container:
+        packets = [packet for packet in container.demux(video=0) if packet.size]
+    begin, end = packets[25].pos, max(packet.pos + packet.size for packet in packets)
+    data[begin:end] = bytes(end - begin)
+    (tmp_path / "damaged.mp4").write_bytes(data)
+    with (
+        PredictionSession(ours, tmp_path / "damaged.mp4", start_frame=35) as session,
+        pytest.raises(SourceError, match=r"damaged\.mp4"),
+    ):
+        list(session)

@@ -86,6 +86,9 @@ def test_a_datasets_project_is_asked_of_the_api() -> None:
         ({"project_ids": [1, 2]}, "one project at a time"),
         ({"video_id": 1, "end_frame": 9, "num_frames": 3}, "end_frame"),
         ({"video_id": 1, "stride": 0}, "stride"),
+        ({"video_id": 1, "upload_mode": "append"}, "upload_mode is for images"),
+        ({"image_id": 3, "upload_mode": "iou_merge", "iou_merge_threshold": "abc"}, "from 0 to 1"),
+        ({"image_id": 3, "upload_mode": "create", "output_project_id": 4}, "output_project_id"),
         ({"video_id": 1, "direction": "up"}, "direction"),
     ],
 )

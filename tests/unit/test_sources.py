@@ -258,8 +258,8 @@ class TestRefusals:
 
     def test_video_file(self, tmp_path: Path) -> None:
         """A video is named as what it is."""
-        assert "videos are not supported yet" in refused(makers.write(tmp_path / "clip.mp4", b""))
-        assert "videos are not supported yet" in refused("https://example.com/clip.mp4?x=1")
+        assert "in a list of videos" in refused(makers.write(tmp_path / "clip.mp4", b""))
+        assert "download it" in refused("https://example.com/clip.mp4?x=1")
 
     @pytest.mark.parametrize(
         "url", ["s3://bucket/key.jpg", "ftp://host/a.jpg", "file:///a.jpg", "rtsp://cam/1"]

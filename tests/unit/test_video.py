@@ -157,3 +157,37 @@ def test_a_source_of_clips(tmp_path: Path) -> None:
         open_clips([paths[0], tmp_path / "a.jpg"], FrameOptions())
     assert open_clips([tmp_path / "a.jpg"], FrameOptions()) is None
     assert open_clips(tmp_path, FrameOptions()) is None
+
+
+@pytest.mark.parametrize(
+    ("codec", "suffix"), [("mpeg4", ".avi"), ("mpeg2video", ".avi"), ("libx264", ".avi")]
+)
+def test_frames_that_lean_across_keyframes(tmp_path: Path, codec: str, suffix: str) -> None:
+    """In an AVI frames can only be counted: any order of reading gives the right ones all the same."""
+    path = tmp_path / "open.avi"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=10)
+        stream.width, stream.height, stream.pix_fmt = *SIZE, "yuv420p"
+        stream.codec_context.max_b_frames = 2
+        stream.codec_context.gop_size = 12
+        if codec == "libx264":
+            stream.options = {"x264-params": "open-gop=1:bframes=2"}
+        for number in range(40):
+            frame = av.VideoFrame.from_ndarray(number_picture(number, SIZE), format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    count = len(probe(path))
+    assert count >= 38
+    for index in (25, 13, 12, 30, 5, count - 1, 26, 0):
+        assert read_number(FrameLoader(str(path), index)()) == index
+
+
+def test_a_clip_that_takes_another_ones_place(tmp_path: Path) -> None:
+    """Is read, not the one that was open under its name."""
+    path = write_clip(tmp_path / "clip.mp4", 5)
+    assert read_number(FrameLoader(str(path), 2)()) == 2
+    with ClipWriter(tmp_path / "other.mp4", Size(*SIZE), rate=10) as writer:
+        for number in range(5):
+            writer.write(number_picture(100 + number, SIZE), number / 10)
+    (tmp_path / "other.mp4").replace(path)
+    assert read_number(FrameLoader(str(path), 2)()) == 102
