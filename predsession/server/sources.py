@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
+from predsession.errors import PredSessionError
+from predsession.inputs.video import Clip, ClipKey, clip_key, probe
 from predsession.server.frames import Frame
 from predsession.server.inference import ITEM
 from predsession.server.job import Job
@@ -90,10 +93,27 @@ class Sources:
             if clip.video_id is not None:
                 frame.update(video_id=clip.video_id, dataset_id=clip.dataset_id, project_id=clip.project_id)
                 frame["name"] = clip.name
+                frame["timestamp"] = _time(clip.path, clip.frame(number))
             return frame
         if job.facts.records is None or self._library is None:
             return _NOTHING
         return self._library.identity(job.facts.records[number - 1])
+
+
+def _time(path: str | None, frame: int) -> float | None:
+    """Return when a frame of the library's clip is shown, in seconds from its first."""
+    if path is None:
+        return None
+    try:
+        return _looked_into(clip_key(path)).time_of(frame)
+    except (PredSessionError, IndexError):
+        return None  # the clip has changed since the job was made; its frames fail one by one
+
+
+@lru_cache(maxsize=8)
+def _looked_into(key: ClipKey) -> Clip:
+    """Return what is known of a clip; looked into once, as long as it stays the same file."""
+    return probe(key[0])
 
 
 def _numbers(piece: Piece) -> range:

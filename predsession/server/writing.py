@@ -7,6 +7,8 @@ died in between, is there once.
 from __future__ import annotations
 
 import contextlib
+import filecmp
+import itertools
 import json
 import os
 import shutil
@@ -106,11 +108,11 @@ class Writing:
         if source is None:
             raise WritingError(f"image {record.id} is no longer in the library")
         dataset = self._checked(root / writing.project / _dataset_name(record))
-        image = self._checked(dataset / record.name)
+        image = self._checked(_free_place(dataset / record.name, source))
         if not image.exists():
             image.parent.mkdir(parents=True, exist_ok=True)
             _bring(source, image)
-        return _Place(root / writing.project, self._checked(dataset / "ann" / f"{record.name}.json"))
+        return _Place(root / writing.project, self._checked(dataset / "ann" / f"{image.name}.json"))
 
     def _checked(self, path: Path) -> Path:
         """Return a path if it lies inside the library, whatever links there are."""
@@ -123,6 +125,15 @@ def _dataset_name(record: Record) -> str:
     """Return the name of a dataset in another project; files without a dataset of their own get one."""
     name = record.dataset.rsplit("/", 1)[-1]
     return "files" if name == "." else name
+
+
+def _free_place(wanted: Path, source: Path) -> Path:
+    """Return where a picture goes: under its name, or a numbered one if another picture has that."""
+    for number in itertools.count(2):
+        if not wanted.exists() or wanted.samefile(source) or filecmp.cmp(wanted, source, shallow=False):
+            return wanted
+        wanted = wanted.with_name(f"{source.stem}_{number}{source.suffix}")
+    raise AssertionError("unreachable: counting does not end")
 
 
 def _bring(source: Path, target: Path) -> None:
