@@ -1,18 +1,23 @@
-"""Supervisely's clients as a process, from a test's side."""
+"""Supervisely's clients in a process of their own, from a test's side."""
 
 from __future__ import annotations
 
 import json
+import queue
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
+from interop.their_server import read_lines
+
 PROGRAM = Path(__file__).with_name("their_client.py")
 PATIENCE = 110.0
+END_TIMEOUT = 10.0
 
 
 class TheirClient:
-    """Runs their clients, each in a process of its own.
+    """A process that runs their clients; it does one task after the other.
 
     Parameters
     ----------
@@ -23,38 +28,48 @@ class TheirClient:
     """
 
     def __init__(self, python: str, folder: Path) -> None:
-        self._python = python
-        self._folder = folder
-
-    def start(self, do: str, url: str, **task: Any) -> subprocess.Popen[str]:
-        """Start a task; `read` gives its answer."""
-        process = subprocess.Popen(
-            [self._python, str(PROGRAM)],
-            cwd=self._folder,
+        self._log = (folder / "log.txt").open("w+")
+        self._process = subprocess.Popen(
+            [python, str(PROGRAM)],
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._log,
             text=True,
         )
-        assert process.stdin is not None
-        process.stdin.write(json.dumps({"do": do, "url": url, **task}, default=str))
-        process.stdin.close()
-        process.stdin = None
-        return process
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=read_lines, args=(self._process.stdout, self._lines), daemon=True).start()
 
-    @staticmethod
-    def read(process: subprocess.Popen[str]) -> dict[str, Any]:
+    def start(self, do: str, url: str, **task: Any) -> None:
+        """Begin a task; `read` gives its answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"do": do, "url": url, **task}, default=str) + "\n")
+        self._process.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
         """Return a task's answer; it has ``error`` where their client raised."""
         try:
-            out, err = process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            raise AssertionError(f"their client did not end: {err[-2000:]}") from None
-        assert out, err[-3000:]
-        answer: dict[str, Any] = json.loads(out)
+            line = self._lines.get(timeout=PATIENCE)
+        except queue.Empty:
+            line = ""
+        assert line, f"their client gave no answer: {Path(self._log.name).read_text()[-3000:]}"
+        answer: dict[str, Any] = json.loads(line)
         return answer
 
     def run(self, do: str, url: str, **task: Any) -> dict[str, Any]:
         """Do a task."""
-        return self.read(self.start(do, url, **task))
+        self.start(do, url, **task)
+        return self.read()
+
+    def close(self) -> None:
+        """End it, and wait for it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._log.close()

@@ -74,7 +74,9 @@ def _no_thread_left() -> Iterator[None]:
     assert not left
 
 
-@pytest.fixture
-def client(python: str, tmp_path_factory: pytest.TempPathFactory) -> TheirClient:
+@pytest.fixture(scope="session")
+def client(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TheirClient]:
     """Their clients."""
-    return TheirClient(python, tmp_path_factory.mktemp("client"))
+    process = TheirClient(python, tmp_path_factory.mktemp("client"))
+    yield process
+    process.close()

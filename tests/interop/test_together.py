@@ -51,12 +51,12 @@ def test_one_of_ours_beside_one_of_theirs(
     yours = same_names(tmp_path / "theirs", COUNT, first=2000)
     key = f"theirs beside ours, {kind}, {theirs.mode}"
     keywords = {"key": key, "delay": 6 * SLOW, "batch_size": 4}
-    process = client.start("session", theirs.url, input=str(yours[0].parent), keywords=keywords)
+    client.start("session", theirs.url, input=str(yours[0].parent), keywords=keywords)
     until(lambda: theirs.computed(key) > 0, "their client's first picture")
     sources = mine if kind == "folder" else [spots(number) for number in range(COUNT)]
     ours = run(theirs.url, sources, key="ours")
     before_its_end = theirs.computed(key) < COUNT
-    answer = client.read(process)
+    answer = client.read()
     assert before_its_end, "ours ended when theirs had ended: they were not together"
     assert_all_equal(ours, theirs.direct(mine))
     truths = theirs.direct(Path(name) for name in answer["names"])

@@ -1,8 +1,8 @@
 """Supervisely's own clients, as they are; run by their interpreter.
 
-Reads one task as JSON from standard input, writes what came of it as JSON to standard output. A task names
-one of the functions below under ``do``; the rest are its arguments. Where their client raises, the answer is
-``{"error": "Type: text"}``.
+Reads tasks from standard input, each a line of JSON, and answers each with a line of JSON on standard output.
+A task names one of the functions below under ``do``, the rest are its arguments. Where their client raises,
+the answer is ``{"error": "Type: text"}``.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ def old_session(task: dict[str, Any]) -> dict[str, Any]:
 
 def _answered(value: Any) -> Any:
     """Return what a method gave as JSON; an iterator is run to its end."""
+    if hasattr(value, "_asdict"):
+        return value._asdict()
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, (str, int, float, dict, type(None))):
         return value
-    if hasattr(value, "_asdict"):
-        return value._asdict()
     return [_answered(one) for one in value]
 
 
@@ -146,17 +146,18 @@ TASKS = {"session": session, "block": block, "model_api": model_api, "old_sessio
 
 
 def main() -> None:
-    """Do the task."""
+    """Do the tasks, one after the other."""
     # Their package writes to standard output; the answer goes to a copy of it, theirs to standard error.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    task = json.load(sys.stdin)
-    try:
-        answer = TASKS[task["do"]](task)
-    except BaseException as error:
-        answer = {"error": f"{type(error).__name__}: {error}"}
-    json.dump(answer, answers, default=str)
-    answers.flush()
+    for line in sys.stdin:
+        task = json.loads(line)
+        try:
+            answer = TASKS[task["do"]](task)
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer, default=str) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class TheirServer:
         stdout = self._process.stdout
         assert stdout is not None
         lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=_read_lines, args=(stdout, lines), daemon=True).start()
+        threading.Thread(target=read_lines, args=(stdout, lines), daemon=True).start()
         end = time.monotonic() + START_TIMEOUT
         while True:
             try:
@@ -160,7 +160,7 @@ class TheirServer:
         until(lambda: all(job["finished"] for job in self.jobs().values()), "the end of all jobs")
 
 
-def _read_lines(stream: Any, lines: queue.Queue[str]) -> None:
+def read_lines(stream: Any, lines: queue.Queue[str]) -> None:
     """Hand on each line, then an empty one."""
     for line in stream:
         lines.put(line)
@@ -174,6 +174,12 @@ def until(happens: Callable[[], object], what: str) -> Any:
         assert time.monotonic() < end, f"waited in vain for {what}"
         time.sleep(0.05)
     return found
+
+
+def truths_of(answer: dict[str, Any]) -> list[Truth]:
+    """Return what a client of theirs was told, in the words of the direct computation."""
+    assert "error" not in answer, answer
+    return _truths(answer["predictions"])
 
 
 def _truths(answer: list[dict[str, Any]]) -> list[Truth]:
