@@ -214,9 +214,7 @@ def _check_file(path: str, mode: int, where: str) -> None:
     if not stat.S_ISREG(mode):
         raise SourceError(f"{where}: {printable(path)!r} is neither a file nor a folder")
     if suffix in VIDEO_SUFFIXES:
-        raise SourceError(
-            f"{where}: {printable(path)!r} is a video: pass it as the session's input, alone or in a list of videos"
-        )
+        raise SourceError(f"{where}: {printable(path)!r} is a video: pass it alone, or in a list of videos")
     if suffix in IMAGE_SUFFIXES:
         return
     # A photograph may have any name, so the first bytes tell; a text file is the caller's slip, said now.
