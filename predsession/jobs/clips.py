@@ -28,7 +28,8 @@ from predsession.jobs.start import Starter
 from predsession.prediction import Prediction
 from predsession.wire import submits
 from predsession.wire.calls import Call
-from predsession.wire.jsontypes import JSON, JSONObject, as_list
+from predsession.wire.httpreply import parse_json
+from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.replies import parse_item_fault
 from predsession.wire.submits import Tracking
 
@@ -160,6 +161,7 @@ class ClipCourse:
         """Send every clip, the next one while the server works on the one before."""
         if self._config is not None:
             self._tracking = choose_tracking(self._shared.facts.info().raw, self._config)
+            self._check_tracker_settings(self._tracking)
         for item in self._source:
             if not self._flight.take_room(1):
                 return
@@ -168,6 +170,19 @@ class ClipCourse:
     def end_sending(self, error: BaseException | None) -> None:
         """End the flight."""
         self._flight.end(error)
+
+    def _check_tracker_settings(self, tracking: Tracking) -> None:
+        """Refuse settings that the tracker lacks, before the clip is sent, where the server lists them."""
+        if not tracking.settings:
+            return
+        published = as_object(parse_json(self._shared.caller.call(Call("get_tracking_settings"))))
+        known = as_object(published.get(tracking.tracker))
+        unknown = sorted(set(tracking.settings) - set(known))
+        if known and unknown:
+            names = ", ".join(known)
+            raise errors.SourceError(
+                f"the tracker {tracking.tracker} has no setting {', '.join(unknown)}; it has {names}"
+            )
 
     def _start(self, item: ClipItem, frames: range | None) -> str:
         """Start a job on some frames of a clip."""

@@ -178,6 +178,17 @@ def test_an_unknown_tracker_is_refused(ours: str, clip: Path) -> None:
         next(session)
 
 
+def test_an_unknown_setting_of_a_tracker_is_refused(either: str, clip: Path) -> None:
+    """By name, before the clip is sent."""
+    with (
+        FaultyServer(either) as faulty,
+        PredictionSession(faulty.url, clip, tracking_config={"match_tresh": 0.5}) as session,
+    ):
+        with pytest.raises(SourceError, match="match_tresh"):
+            next(session)
+        assert not faulty.calls(SUBMIT)
+
+
 def test_many_results_in_flat_memory(ours: str, clip: Path) -> None:
     """A slow caller holds the pipeline back; what waits is bounded."""
     with PredictionSession(ours, [clip] * 10) as session:
