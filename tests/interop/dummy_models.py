@@ -23,9 +23,9 @@ from supervisely.nn.prediction_dto import PredictionBBox, PredictionMask
 
 BRIGHT = 150
 SMALLEST = 30
-SETTINGS = {"conf": 0.1, "max_objects": 8, "delay": 0.0, "fail_after": 0, "key": ""}
-"""``delay``: seconds for each picture. ``fail_after``: how many pictures of the same ``key`` are computed
-before the model raises. ``key``: the name under which pictures are counted."""
+SETTINGS = {"conf": 0.1, "max_objects": 8, "delay": 0.0, "fail_width": 0, "fail_objects": 0, "key": ""}
+"""``delay``: seconds for each picture. ``key``: the name under which pictures are counted. ``fail_width``,
+``fail_objects``: the width of a picture, and the number of objects in one, at which the model raises."""
 
 
 class Counts:
@@ -35,11 +35,10 @@ class Counts:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
 
-    def add(self, key: str) -> int:
-        """Count one more, and return how many there were before."""
+    def add(self, key: str) -> None:
+        """Count one more."""
         with self._lock:
             self._counts[key] += 1
-            return self._counts[key] - 1
 
     def get(self, key: str) -> int:
         """Return a count."""
@@ -105,11 +104,13 @@ class Dummy:
         """Return what is found in each picture, slowly or not at all if the settings say so."""
         found = []
         for image in images_np:
-            before = self.counts.add(settings["key"])
+            self.counts.add(settings["key"])
             time.sleep(float(settings["delay"]))
-            if settings["fail_after"] and before >= int(settings["fail_after"]):
-                raise ValueError(f"told to fail after {settings['fail_after']} pictures")
+            if image.shape[1] == int(settings["fail_width"]):
+                raise ValueError(f"told to fail at a width of {image.shape[1]}")
             found.append(self._find(image, settings))
+            if len(found[-1]) == int(settings["fail_objects"]) > 0:
+                raise ValueError(f"told to fail at {len(found[-1])} objects")
         return found
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 import requests
-from interop.pictures import spots, write_clip
+from interop.pictures import SIZE, spots, write_clip
 from interop.test_their_sessions import MODEL
 from interop.their_server import TheirServer, until
 from PIL import Image
 
+from predsession import Size
 from predsession.testing import RunningServer
 
 INFO = (
@@ -61,10 +62,10 @@ def plain_imitation() -> Iterator[str]:
         yield server.url
 
 
-def encoded(number: int, kind: str = "PNG") -> bytes:
+def encoded(number: int, kind: str = "PNG", *, width: int = SIZE.width) -> bytes:
     """Return an encoded picture."""
     buffer = io.BytesIO()
-    Image.fromarray(spots(number)).save(buffer, kind)
+    Image.fromarray(spots(number, Size(width, SIZE.height))).save(buffer, kind)
     return buffer.getvalue()
 
 
@@ -147,11 +148,12 @@ def test_a_job(production: TheirServer, imitation: str, tmp_path: Path, name: st
     clip = write_clip(tmp_path / "clip.mp4", 14).read_bytes()
     answers = []
     for url in (production.url, imitation):
-        # One setting makes either model fail at the second picture.
-        fails = {"fail_after": 1, "key": str(time.monotonic())} if url == production.url else {"fail_at": 2}
+        # Only the second picture has this width, and two spots: both models can be told to fail there.
+        fails = {"fail_width": 170} if url == production.url else {"fail_at": 2}
         settings = {**state.get("settings", {}), **(fails if name == "failing" else {})}
         stamp = time.monotonic_ns()
-        files = [("files", (f"{stamp}_{number}.png", encoded(number))) for number in (0, 1, 4)]
+        pictures = [encoded(0), encoded(1, width=170), encoded(4)]
+        files = [("files", (f"{stamp}_{place}.png", picture)) for place, picture in enumerate(pictures)]
         if "clip" in name:
             files = [("files", (f"{stamp}.mp4", clip))]
         answers.append(_life(url, endpoint, files, {**state, "settings": settings}))
