@@ -201,8 +201,7 @@ class PredictionSession(SessionViews):
         self._ended = self._closed = False
         self._first_error: BaseException | None = None
         self._steps = AsyncSteps()
-        backward = frames["direction"] == "backward"
-        self._book = TrackBook(backward=backward) if tracking or tracking_config else None
+        self._book = TrackBook() if tracking or tracking_config else None
         self._plan = plan(
             sources,
             frames=frames,

@@ -55,16 +55,13 @@ class _Sightings:
 class TrackBook:
     """Gathers the tracks of predictions as they pass; keeps numbers, not the predictions.
 
-    Parameters
-    ----------
-    backward : bool
-        Whether frames come from the end to the beginning. Where they start anew, another clip has begun, even
-        if it is the same file once more.
+    Where the frames turn round, or another file comes, another clip has begun: one file may be run twice.
     """
 
-    def __init__(self, *, backward: bool = False) -> None:
+    def __init__(self) -> None:
         self._open: dict[tuple[int, int], _Sightings] = {}
-        self._sign = -1 if backward else 1
+        self._direction = 0
+        """Of the present clip's frames: 1 forward, -1 backward, 0 before the second."""
         self._paths: list[str | None] = []
         """Of the clips, in order."""
         self._frames: list[list[int]] = []
@@ -75,10 +72,14 @@ class TrackBook:
         ids, frame = prediction.track_ids, prediction.frame_index
         if frame is None:
             return
-        goes_on = bool(self._paths) and prediction.path == self._paths[-1]
-        if not goes_on or (frame - self._frames[-1][-1]) * self._sign <= 0:
+        same = bool(self._paths) and prediction.path == self._paths[-1]
+        step = int(np.sign(frame - self._frames[-1][-1])) if same else 0
+        if step and step == (self._direction or step):
+            self._direction = step
+        else:
             self._paths.append(prediction.path)
             self._frames.append([])
+            self._direction = 0
         self._frames[-1].append(frame)
         if ids is None:
             return

@@ -112,7 +112,9 @@ class Writing:
         if not image.exists():
             image.parent.mkdir(parents=True, exist_ok=True)
             _bring(source, image)
-        return _Place(root / writing.project, self._checked(dataset / "ann" / f"{image.name}.json"))
+        return _Place(
+            root / writing.project, self._checked(dataset / "ann" / f"{image.relative_to(dataset)}.json")
+        )
 
     def _checked(self, path: Path) -> Path:
         """Return a path if it lies inside the library, whatever links there are."""
