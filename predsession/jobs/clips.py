@@ -287,7 +287,7 @@ class ClipCourse:
             check_failed(reader, names, sent=len(run.frames or ()), unit="frames")
         run.fruitless += 1
         if run.fruitless >= MOST_TRIES:
-            raise missing_results(names, run.runs, run.uuid)
+            raise missing_results(names, run.runs, reader)
 
     def _look_at_length(self, run: ClipRun) -> None:
         """Find out, once, how many frames the clip really has, and leave out those beyond its end."""

@@ -88,11 +88,34 @@ def failed(state: JobState) -> bool:
     return state.exception is not None or state.stage is Stage.ERROR
 
 
-def missing_results(names: Sequence[str], tries: int, uuid: str | None) -> errors.MissingResultsError:
-    """Make the error for items whose results cannot be had."""
+def missing_results(names: Sequence[str], tries: int, reader: JobReader | None) -> errors.JobError:
+    """Make the error for items whose results cannot be had: of a job that is known no longer, or of some.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The items.
+    tries : int
+        How many jobs there were for them.
+    reader : JobReader or None
+        Who read the last one.
+
+    Returns
+    -------
+    JobExpiredError or MissingResultsError
+        By whether the server still knew the last job.
+    """
     more = ", ..." if len(names) > 5 else ""
+    listed = f"{', '.join(names[:5])}{more}"
+    uuid = reader.uuid if reader is not None else ""
+    jobs = "one job" if tries == 1 else f"{tries} jobs"
+    if reader is not None and reader.expired:
+        return errors.JobExpiredError(
+            f"the server no longer knows job {uuid}: it was restarted, or somebody cleared the job; "
+            f"{len(names)} items have no result after {jobs}: {listed}",
+            uuid=uuid,
+            items=names,
+        )
     return errors.MissingResultsError(
-        f"{len(names)} items have no result after {tries} jobs: {', '.join(names[:5])}{more}",
-        uuid=uuid or "",
-        items=names,
+        f"{len(names)} items have no result after {jobs}: {listed}", uuid=uuid, items=names
     )

@@ -64,22 +64,20 @@ class Receiver:
         self._hand_over(batch)
         while todo and not self._shared.cancel.is_set():
             present = todo.popleft()
-            if present.uuid is not None:
-                self._read(present, batch)
+            reader = None if present.uuid is None else self._read(present, present.uuid, batch)
             missing = present.missing()
             if missing and not self._shared.cancel.is_set():
                 if any(slot.tries >= MOST_TRIES for slot in missing):
-                    raise missing_results([slot.item.label for slot in missing], MOST_TRIES, present.uuid)
+                    raise missing_results([slot.item.label for slot in missing], MOST_TRIES, reader)
                 todo.extendleft(reversed(self._submitter.submit(missing)))
             self._hand_over(batch)
 
-    def _read(self, batch: Batch, whole: Batch) -> None:
+    def _read(self, batch: Batch, uuid: str, whole: Batch) -> JobReader:
         """Read one job; what it leaves without an outcome is missing."""
-        assert batch.uuid is not None
         shared, waiting = self._shared, iter(batch.sent)
         began = max(batch.sent_at, self._free_since)
         again = any(slot.tries > 1 for slot in batch.sent)
-        reader = JobReader(shared, batch.uuid, expected=len(batch.sent), again=again)
+        reader = JobReader(shared, uuid, expected=len(batch.sent), again=again)
         for group in reader.results():
             with shared.counters.timed("seconds_parse"):
                 for item in group:
@@ -90,6 +88,7 @@ class Receiver:
             self._size.measured(len(batch.sent), self._free_since - began)
             finish(shared, reader, self.finals)
             self._check_end(batch, reader)
+        return reader
 
     def _settle_slot(self, slot: Slot, item: JSONObject) -> None:
         """Turn a result item into the slot's outcome."""

@@ -102,7 +102,7 @@ class IdCourse:
             if not missing:
                 return
             if self._target.images is None or tries == MOST_TRIES:
-                raise missing_results(missing, tries, uuid)
+                raise missing_results(missing, tries, reader)
             self._shared.counters.add("resent_items", len(missing))
             left = list((self._asked - self._seen).elements())
             uuid = self._start(images_by_id(left, self._target.extra))

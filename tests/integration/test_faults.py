@@ -182,15 +182,19 @@ def test_a_server_that_forgets_the_job(either: str, numbered: Numbered) -> None:
 
 
 def test_a_server_that_always_forgets_is_given_up(either: str, numbered: Numbered) -> None:
-    """The error names what is missing."""
+    """The error says that jobs are forgotten and what is missing; each was asked for once, without retries."""
     gone = b'{"detail":{"message":"RuntimeError(there is no such uuid in self._inference_requests)"}}'
     with (
         FaultyServer(either, [Fault("status", POP, times=99, status=500, body=gone)]) as faulty,
         PredictionSession(faulty.url, numbered(3)) as session,
-        pytest.raises(errors.MissingResultsError, match=r"im_0\.jpg") as caught,
+        pytest.raises(
+            errors.JobExpiredError, match=r"no longer knows job .* after 5 jobs: .*im_0\.jpg"
+        ) as caught,
     ):
         next(session)
-    assert caught.value.items
+    assert len(caught.value.items) == 3
+    assert session.report().retries == {}
+    assert len({call.body for call in faulty.calls(POP)}) == len(faulty.calls(POP)) == 5
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])

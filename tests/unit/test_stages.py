@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +31,14 @@ def test_nothing_follows_the_end() -> None:
 def test_what_is_not_in_the_table_is_unknown(text: object) -> None:
     """No text of a server raises."""
     assert parse_stage(text) is Stage.UNKNOWN
+
+
+def test_the_documented_table_is_the_codes_own() -> None:
+    """The table in docs/protocol.md has every stage, and after it what may follow."""
+    text = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+    _, _, after = text.partition("<!-- stages:")
+    rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", after.partition("\n\n")[0], re.MULTILINE)
+    documented = {
+        Stage(name): {Stage(one) for one in re.findall(r"`([^`]+)`", following)} for name, following in rows
+    }
+    assert documented == STEPS
