@@ -20,6 +20,7 @@ from predsession.server import answers
 from predsession.server.access import Access
 from predsession.server.config import is_loopback
 from predsession.server.connection import HEALTH, unavailable
+from predsession.server.deploy_routes import DEPLOY_CALLS, DeployRoutes
 from predsession.server.disk import not_stored
 from predsession.server.id_routes import IdRoutes
 from predsession.server.info_routes import InfoRoutes
@@ -136,6 +137,9 @@ def _calls(service: Service) -> dict[str, Handler]:
         "stop_inference": jobs.stop_inference,
         "clear_inference_request": jobs.clear_inference_request,
     }
+    deploy = DeployRoutes(service)
+    for name in DEPLOY_CALLS:
+        calls[name] = getattr(deploy, name)
     by_id = IdRoutes(service)
     calls["inference_image_id_async"] = by_id.inference_batch_ids_async
     for name in ("inference_batch_ids", "inference_project_id", "inference_video_id"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
+from predsession.server.calls import read_body
+from predsession.server.json_text import read_json
 from predsession.server.refusal import Refusal, explained
 from predsession.server.runner import Runner
 from predsession.server.service import Service
@@ -40,3 +42,32 @@ def chosen(service: Service, request: Request, state: JSONObject) -> Runner:
     if runner is None:
         raise Refusal(404, explained(f"There is no model {name!r}; there are {', '.join(service.runners)}."))
     return runner
+
+
+async def asked(service: Service, request: Request) -> tuple[Runner, JSONObject]:
+    """Return the model that a call asks about which works without a body, and with any.
+
+    Parameters
+    ----------
+    service : Service
+        With the models.
+    request : Request
+        The call.
+
+    Returns
+    -------
+    tuple
+        The model, and the state, empty where there is none.
+
+    Raises
+    ------
+    Refusal
+        If there is no such model, or the body is too large or too slow.
+    """
+    body = await read_body(request, service.config.limits)
+    try:
+        data = read_json(body or b"{}")
+    except ValueError:
+        data = {}
+    state = as_object(as_object(data).get("state"))
+    return chosen(service, request, state), state

@@ -6,14 +6,12 @@ from pathlib import Path
 
 from starlette.requests import Request
 
-from predsession.server.calls import read_body
-from predsession.server.choice import chosen
-from predsession.server.json_text import read_json
+from predsession.server.choice import asked
 from predsession.server.refusal import Refusal
 from predsession.server.runner import Runner
 from predsession.server.service import FEATURES, Service
 from predsession.server.tracking import STOCK, tracker_names, tracker_settings
-from predsession.wire.jsontypes import JSON, JSONObject, as_object
+from predsession.wire.jsontypes import JSON, JSONObject
 
 
 class InfoRoutes:
@@ -87,14 +85,9 @@ class InfoRoutes:
         return {"status": "ready"}
 
     async def _runner(self, request: Request) -> Runner:
-        """Return the model that is meant; these calls work without a body, and with any."""
-        body = await read_body(request, self._service.config.limits)
-        try:
-            data = read_json(body or b"{}")
-        except ValueError:
-            data = {}
-        state = as_object(as_object(data).get("state"))
-        return chosen(self._service, request, state)
+        """Return the model that is meant."""
+        runner, _ = await asked(self._service, request)
+        return runner
 
 
 def memory() -> JSONObject:

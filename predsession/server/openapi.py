@@ -26,6 +26,7 @@ _MODEL_SERVER: JSONObject = {
 _REFUSALS = {
     400: "A value that cannot be used; the answer says which.",
     401: "The token is missing or wrong.",
+    403: "What this server does not do; the answer says why, and what to call instead.",
     404: "There is no such model, item, or frame; the answer says which.",
     413: "The body is larger than the server takes.",
     422: "No part named files.",

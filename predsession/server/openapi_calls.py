@@ -131,7 +131,26 @@ def _infos() -> list[Operation]:
             "get_status", "Say whether the model is there, and how much memory is used.", ref("ServerStatus")
         ),
         _info("is_deployed", "Say whether the model is there.", ref("Deployed")),
+        _info("get_deploy_info", "Say what runs; null is what nobody knows.", ref("DeployInfo")),
+        _info("list_pretrained_models", "Name the models that are served.", array(typed("string"))),
+        _info("list_pretrained_model_infos", "Describe them.", array(ref("ModelInfo"))),
+        _info("freeze_model", "Say that the model stays loaded.", obj({"message": typed("string")})),
         _info("is_ready", "Say whether the model is there, in one word.", ref("Ready"), more=[503]),
+    ]
+
+
+def _refusing() -> list[Operation]:
+    """Return the calls of a stock server that are answered, but hardly ever granted."""
+    deploy = {"model_name": typed("string"), "deploy_params": typed("object", "device and runtime.")}
+    about = "Deploy the model that runs already; any other is refused."
+    done = obj({"result": typed("string")})
+    body = _state(deploy, optional=["deploy_params"])
+    tag, url = "Server and model", _state({"image_url": typed("string")})
+    return [
+        Operation("/deploy_from_api", tag, about, done, body, [400, 404, 413]),
+        Operation(
+            "/inference_image_url", "Pictures", "Refused: this server fetches nothing.", done, url, [403]
+        ),
     ]
 
 
@@ -198,4 +217,4 @@ def operations(*, stock: bool) -> list[Operation]:
     list of Operation
         In the order in which they are read.
     """
-    return [*_infos(), *_submits(stock=stock), *_on_jobs(stock=stock), *_reads()]
+    return [*_infos(), *_refusing(), *_submits(stock=stock), *_on_jobs(stock=stock), *_reads()]

@@ -236,6 +236,32 @@ _INFO: dict[str, JSONObject] = {
             "ram_memory": ref("Memory"),
         }
     ),
+    "DeployInfo": obj(
+        {
+            "checkpoint_name": typed("string"),
+            "model_name": typed("string"),
+            "architecture": typed("string", null=True),
+            "checkpoint_url": typed("string", null=True),
+            "custom_checkpoint_path": typed("string", null=True),
+            "model_source": typed("string", enum=["Pretrained models", "Custom models"]),
+            "task_type": typed("string"),
+            "device": typed("string", null=True),
+            "runtime": typed("string", null=True),
+            "model_precision": typed("string", null=True),
+            "hardware": typed("string", "The processor.", null=True),
+            "deploy_params": _ANY,
+        }
+    ),
+    "ModelInfo": obj(
+        {
+            "model_name": typed("string"),
+            "task_type": typed("string"),
+            "number_of_classes": _COUNT,
+            "max_batch_size": typed("integer", null=True),
+            "model_source": typed("string"),
+            "meta": obj({"model_name": typed("string"), "task_type": typed("string")}),
+        }
+    ),
     "Deployed": obj({"deployed": typed("boolean"), "description:": typed("string", "With the colon.")}),
     "Ready": obj({"status": typed("string")}),
     "Health": obj({"status": typed("string")}),

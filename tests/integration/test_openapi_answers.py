@@ -16,7 +16,8 @@ from predsession.server.models.pixels import number_picture
 
 INFOS = [
     "get_session_info", "get_model_meta", "get_output_classes_and_tags", "get_custom_inference_settings",
-    "get_tracking_settings", "get_status", "is_deployed", "is_ready",
+    "get_tracking_settings", "get_status", "is_deployed", "is_ready", "get_deploy_info",
+    "list_pretrained_models", "list_pretrained_model_infos", "freeze_model",
 ]  # fmt: skip
 
 
@@ -93,6 +94,8 @@ def test_refusals(server: Server) -> None:
     server.post("pop_inference_results", json={"state": {}})
     server.post("inference_image", data={"state": "{}"})
     server.post("inference_image", files=files(1), data={"state": "no JSON"})
+    server.post("deploy_from_api", json={"state": {"model_name": "another"}})
+    server.post("inference_image_url", json={"state": {"image_url": "http://127.0.0.1:1/x.jpg"}})
 
 
 def test_the_extension(ours: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import threading
 from collections.abc import Iterator
@@ -80,3 +82,22 @@ def client(python: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Th
     process = TheirClient(python, tmp_path_factory.mktemp("client"))
     yield process
     process.close()
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[str]:
+    """A web server over the test's folder."""
+    handler = functools.partial(_Silent, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+class _Silent(http.server.SimpleHTTPRequestHandler):
+    """Says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Say nothing."""

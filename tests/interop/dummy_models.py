@@ -20,6 +20,7 @@ from supervisely.geometry.cuboid import CuboidFace
 from supervisely.geometry.graph import KeypointsTemplate
 from supervisely.geometry.oriented_bbox import OrientedBBox
 from supervisely.nn.prediction_dto import PredictionBBox, PredictionMask
+from supervisely.nn.utils import CheckpointInfo
 
 BRIGHT = 150
 SMALLEST = 30
@@ -90,7 +91,23 @@ class Dummy:
         self.counts = counts
         self.device = "cpu"
         self._model_served = True
+        self._describe_deployment()
         self._describe_classes()
+
+    def _describe_deployment(self) -> None:
+        """Say what loading a checkpoint would have said."""
+        name = type(self).__name__
+        self.checkpoint_info = CheckpointInfo(
+            checkpoint_name=f"{name}.pt",
+            model_name=name,
+            architecture="dummy",
+            checkpoint_url="",
+            custom_checkpoint_path="",
+            model_source="Pretrained models",
+        )
+        self.runtime, self.model_precision, self._hardware = "PyTorch", "FP32", "CPU"
+        self._deploy_params = {"device": "cpu", "runtime": "PyTorch"}
+        self.pretrained_models = [{"meta": {"model_name": name, "task_type": "any"}}]
 
     def _describe_classes(self) -> None:
         self.classes = ["wide", "tall"]

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -92,25 +88,6 @@ def test_an_array_that_is_gray_or_has_alpha(theirs: TheirServer, tmp_path: Path)
     alpha = np.dstack([gray, gray, gray, np.full_like(gray, 255)])
     with PredictionSession(theirs.url, [gray, gray[:, :, None], alpha]) as session:
         assert_all_equal(list(session), theirs.direct([path] * 3))
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Iterator[str]:
-    """A web server over the test's folder."""
-    handler = functools.partial(_Silent, directory=str(tmp_path))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
-
-
-class _Silent(http.server.SimpleHTTPRequestHandler):
-    """Says nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Say nothing."""
 
 
 def test_urls(theirs: TheirServer, tmp_path: Path, web: str) -> None:

@@ -39,13 +39,6 @@ OF_A_JOB = (
     "stop_inference",
     "clear_inference_request",
 )
-NOT_OFFERED = {
-    "get_deploy_info": "a checkpoint's: there is none",
-    "list_pretrained_models": "the model is chosen when the server is started",
-    "list_pretrained_model_infos": "the same",
-    "freeze_model": "a model's process is small, and ends with the server",
-    "inference_image_url": "a server that fetches what it is told to reaches what its callers do not",
-}
 
 
 @pytest.fixture(scope="module")
@@ -123,11 +116,27 @@ def test_settings(production: TheirServer, imitation: str) -> None:
         assert tracking["botsort"]["track_high_thresh"] > 0
 
 
-@pytest.mark.parametrize("endpoint", NOT_OFFERED)
-def test_what_ours_does_not_offer(imitation: str, endpoint: str) -> None:
-    """A 404 as for any unknown call; the reasons are in the table above."""
-    answer = ask(imitation, endpoint, **body(image_url="http://127.0.0.1:1/x.jpg"))
-    assert answer == (404, "application/json", {"detail": "str"})
+def test_what_is_deployed(production: TheirServer, imitation: str) -> None:
+    """The same keys; what we do not know of a model of the user's own is null."""
+    theirs, ours = both(production, imitation, "get_deploy_info", **body())
+    assert ours[:2] == theirs[:2]
+    assert list(ours[2]) == list(theirs[2])
+    for endpoint in ("list_pretrained_models", "freeze_model"):
+        for arguments in (body(), {"json": {}}):
+            theirs, ours = both(production, imitation, endpoint, **arguments)
+            assert ours == theirs
+
+
+def test_fetching_what_a_caller_names(
+    production: TheirServer, imitation: str, web: str, tmp_path: Path
+) -> None:
+    """Their server fetches, then fails on the slashes of the address, which it takes for a file's name."""
+    (tmp_path / "picture.png").write_bytes(encoded(1))
+    state = body(image_url=f"{web}/picture.png")
+    theirs = requests.post(f"{production.url}/inference_image_url", timeout=60, **state)
+    assert (theirs.status_code, "FileNotFoundError" in theirs.text) == (500, True)
+    ours = requests.post(f"{imitation}/inference_image_url", timeout=60, **state)
+    assert (ours.status_code, "inference_image" in ours.json()["message"]) == (403, True)
 
 
 JOBS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -151,26 +151,55 @@ def test_tracking(client: TheirClient, ours: str, clip: Path, config: dict[str, 
     assert video["framesCount"] == COUNT
 
 
+ASKED = [
+    "get_info",
+    "get_settings",
+    "get_tracking_settings",
+    "get_model_meta",
+    "get_classes",
+    "list_pretrained_models",
+    "list_pretrained_model_infos",
+    "is_deployed",
+    "status",
+    "freeze_model",
+]
+"""Every method of their `ModelAPI` that needs no platform and works on their own server."""
+
+
 def test_what_works_there_works_here(client: TheirClient, ours: str, production: TheirServer) -> None:
-    """Everything their `ModelAPI` asks that their own server answers to any use."""
-    asked = [
-        "get_settings",
-        "get_tracking_settings",
-        "get_model_meta",
-        "get_classes",
-        "is_deployed",
-        "status",
-    ]
-    theirs = client.run("model_api", production.url, ask=asked)
-    answer = client.run("model_api", ours, ask=asked)
-    assert [*theirs] == [*answer] == asked
+    """Everything their `ModelAPI` asks has the same kind, and the same keys."""
+    theirs = client.run("model_api", production.url, ask=ASKED)
+    answer = client.run("model_api", ours, ask=ASKED)
+    assert [*theirs] == [*answer] == ASKED
     assert {name: type(value) for name, value in answer.items()} == {
         name: type(value) for name, value in theirs.items()
     }
-    assert list(answer["status"]) == list(theirs["status"])
-    assert list(answer["get_model_meta"]) == list(theirs["get_model_meta"])
+    for name in ("get_info", "status", "get_model_meta", "freeze_model"):
+        assert list(answer[name]) == list(theirs[name])
+    assert set(answer["list_pretrained_model_infos"][0]) >= set(theirs["list_pretrained_model_infos"][0])
     assert answer["get_classes"] == ["wide", "tall"]
     assert answer["is_deployed"] is True
+
+
+def test_the_deployment(client: TheirClient, ours: str, paths: list[Path]) -> None:
+    """What is told of it is true; a model on a CPU is not frozen, in the words of theirs, and works on."""
+    told = client.run("model_api", ours, ask=ASKED, input=str(paths[4]))
+    assert told["get_info"]["model_name"] == "Spots"
+    assert told["get_info"]["model_source"] == "Custom models"
+    assert told["get_info"]["task_type"] == "instance segmentation"
+    assert told["list_pretrained_models"] == ["Spots"]
+    assert told["list_pretrained_model_infos"][0]["number_of_classes"] == 2
+    assert told["freeze_model"]["message"].startswith("Failed to freeze model. ")
+    assert_all_equal(run_ours(ours, paths[4]), truths_of(told))
+
+
+def test_loading(client: TheirClient, ours: str) -> None:
+    """`ModelAPI.load` of the model that runs is done; of another, or to another device, it is refused."""
+    loaded = client.run("model_api", ours, ask=[], load={"model": "Spots"})
+    assert loaded == {"load": None}
+    for wanted in ({"model": "Else"}, {"model": "Spots", "device": "cuda:0"}):
+        assert "error" in client.run("model_api", ours, ask=["is_deployed"], load=wanted)
+    assert client.run("model_api", ours, ask=["is_deployed"]) == {"is_deployed": True}
 
 
 def test_predicting_with_the_handle(client: TheirClient, ours: str, paths: list[Path]) -> None:

@@ -59,7 +59,7 @@ def block(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def model_api(task: dict[str, Any]) -> dict[str, Any]:
-    """Ask everything of their `ModelAPI` that needs no platform."""
+    """Ask of their `ModelAPI` what needs no platform; optionally load a model, and predict."""
     from supervisely.nn.model.model_api import ModelAPI
 
     model = ModelAPI(url=task["url"])
@@ -67,6 +67,8 @@ def model_api(task: dict[str, Any]) -> dict[str, Any]:
     for name in task["ask"]:
         value = getattr(model, name)()
         answer[name] = value.to_json() if name == "get_model_meta" else value
+    if "load" in task:
+        answer["load"] = model.load(**task["load"])
     if "input" in task:
         source = _source(task["input"])
         answer["predictions"] = [_described(one) for one in model.predict(source, **task.get("keywords", {}))]
