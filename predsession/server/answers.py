@@ -182,6 +182,7 @@ def listed(job: Job) -> dict[str, JSON]:
         "model": job.facts.model,
         "session": job.facts.session,
         "first_index": job.facts.first_index,
+        "indexes": None if job.facts.indexes is None else list(job.facts.indexes),
         "stage": job.stage.value,
         "progress": progress,
         "pending_results": max(0, job.pending),

@@ -106,6 +106,7 @@ class IdRoutes:
                 item_errors=submit.item_errors,
                 session=submit.session,
                 first_index=submit.first_index,
+                indexes=submit.indexes,
                 records=(0,),
             )
             if service.library is None:

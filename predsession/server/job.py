@@ -42,6 +42,8 @@ class JobFacts:
         The session the job belongs to.
     first_index : int or None
         The position of the first item in the caller's source.
+    indexes : tuple of int or None
+        The position of each, where they do not follow one another.
     clip : ClipWork or None
         The frames that are the items, where they are not the uploaded files.
     records : tuple of int or None
@@ -62,6 +64,7 @@ class JobFacts:
     item_errors: bool = False
     session: str | None = None
     first_index: int | None = None
+    indexes: tuple[int, ...] | None = None
     clip: ClipWork | None = None
     records: tuple[int, ...] | None = None
     tracking: TrackWork | None = None
@@ -88,7 +91,9 @@ class JobFacts:
         """Return the fields as a JSON object."""
         facts: dict[str, JSON] = {name: getattr(self, name) for name in self.__slots__}
         facts.update(names=list(self.names), sizes=list(self.sizes))
-        facts["records"] = None if self.records is None else list(self.records)
+        for name in ("records", "indexes"):
+            numbers: tuple[int, ...] | None = getattr(self, name)
+            facts[name] = None if numbers is None else list(numbers)
         facts.update({name: work.to_json(getattr(self, name)) for name in ("clip", "tracking", "writing")})
         return facts
 
@@ -107,6 +112,7 @@ class JobFacts:
             item_errors=bool(data["item_errors"]),
             session=session if isinstance(session, str) else None,
             first_index=first if isinstance(first, int) else None,
+            indexes=_whole_numbers(data.get("indexes")),
             clip=work.from_json(ClipWork, data["clip"]),
             records=_whole_numbers(data["records"]),
             tracking=work.from_json(TrackWork, data["tracking"]),

@@ -60,12 +60,15 @@ class JobRoutes:
         job = named_job(state, self._jobs)
         stock = self._service.stock
         ack = None if stock else whole_number(state, "ack")
+        after = ack if stock else whole_number(state, "after")
+        after = ack if after is None else after
         limit = None if stock else whole_number(state, "limit")
         wait = 0.0 if stock else seconds(state, "wait", most=self._service.config.limits.wait)
-        await self._wait(job, ack, wait)
+        await self._wait(job, after if ack is not None else None, wait)
         flags = answers.job_object(job, [])
-        if ack is not None:
-            pairs = await self._jobs.read(job, ack=ack, limit=_MOST if limit is None else min(limit, _MOST))
+        if ack is not None and after is not None:
+            most = _MOST if limit is None else min(limit, _MOST)
+            pairs = await self._jobs.read(job, ack=ack, after=after, limit=most)
             items = [answers.numbered(number, item) for number, item in pairs]
         elif wait and await request.is_disconnected():
             items = []  # nobody is there to read it, and what is popped is gone
@@ -73,11 +76,11 @@ class JobRoutes:
             items = await self._jobs.pop(job)
         return Response(answers.pop_answer(flags, items), media_type="application/json")
 
-    async def _wait(self, job: Job, ack: int | None, wait: float) -> None:
+    async def _wait(self, job: Job, after: int | None, wait: float) -> None:
         """Hold the answer until there is something to say, or the time is over."""
         until = time.monotonic() + wait
         while not self._service.closing and not job.ended and job.cleared_at is None:
-            fresh = job.done > ack if ack is not None else job.pending > 0
+            fresh = job.done > after if after is not None else job.pending > 0
             left = until - time.monotonic()
             if fresh or left <= 0:
                 return

@@ -372,7 +372,7 @@ class Jobs:
         job.paused = False
         return items
 
-    async def read(self, job: Job, *, ack: int, limit: int) -> list[tuple[int, bytes]]:
+    async def read(self, job: Job, *, ack: int, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return the results after a number, and forget those up to it.
 
         Parameters
@@ -380,7 +380,9 @@ class Jobs:
         job : Job
             The job.
         ack : int
-            The highest number that has arrived.
+            The highest number that may be forgotten.
+        after : int
+            The number after which the answer begins.
         limit : int
             How many to return at most.
 
@@ -389,7 +391,7 @@ class Jobs:
         list of (int, bytes)
             Number and JSON of each.
         """
-        gone, items = await self._store.read(job.uuid, ack=min(ack, job.done), limit=limit)
+        gone, items = await self._store.read(job.uuid, ack=min(ack, job.done), after=after, limit=limit)
         job.pending -= gone
         job.acked = max(job.acked, min(ack, job.done))
         job.paused = False

@@ -62,10 +62,14 @@ SUBMIT_MORE: JSONObject = {
     "item_errors": typed("boolean", "Extension: a bad picture becomes an error in its place."),
     "session": typed("string", "Extension: the session that the job belongs to."),
     "first_index": typed("integer", "Extension: where its first picture stands in the caller's source."),
+    "indexes": array(
+        typed("integer"), "Extension: where each picture stands, if they do not follow one another."
+    ),
     "deploy": typed("string", "Extension: the model, by its name."),
 }
 _POP_MORE: JSONObject = {
     "ack": typed("integer", "Extension: the highest number that has arrived; 0 at first.", minimum=0),
+    "after": typed("integer", "Extension: with ack, what is answered begins after this.", minimum=0),
     "limit": typed("integer", "Extension: how many results at most.", minimum=0),
     "wait": typed("number", "Extension: seconds to hold the answer until there is news.", minimum=0),
 }

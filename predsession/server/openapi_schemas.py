@@ -280,6 +280,7 @@ _INFO: dict[str, JSONObject] = {
                         "uuid": UUID,
                         "session": typed("string", null=True),
                         "first_index": typed("integer", null=True),
+                        "indexes": {"type": ["array", "null"], "items": typed("integer")},
                         "stage": typed("string"),
                         "progress": ref("Progress"),
                         "pending_results": _COUNT,

@@ -26,7 +26,7 @@ from predsession.server.tracks import Tracks
 from predsession.server.upload import Form
 from predsession.server.writing import Writing
 
-FEATURES = ("ack", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes")
+FEATURES = ("ack", "after", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes")
 
 
 @dataclass(slots=True)

@@ -225,7 +225,9 @@ class Store:
 
         return await self._run(work)
 
-    async def read(self, uuid: str, *, ack: int, limit: int) -> tuple[int, list[tuple[int, bytes]]]:
+    async def read(
+        self, uuid: str, *, ack: int, after: int, limit: int
+    ) -> tuple[int, list[tuple[int, bytes]]]:
         """Forget what has arrived and return what comes next.
 
         Parameters
@@ -233,7 +235,9 @@ class Store:
         uuid : str
             The job.
         ack : int
-            The highest number that has arrived.
+            The highest number that may be forgotten.
+        after : int
+            The number after which the answer begins.
         limit : int
             How many to return at most.
 
@@ -248,8 +252,8 @@ class Store:
                 gone = self._take(uuid, ack)
                 rows = self._database.execute(
                     "SELECT number, item FROM results JOIN jobs USING (uuid) "
-                    "WHERE uuid = ? AND number > gone ORDER BY number LIMIT ?",
-                    (uuid, limit),
+                    "WHERE uuid = ? AND number > max(gone, ?) ORDER BY number LIMIT ?",
+                    (uuid, after, limit),
                 ).fetchall()
             if gone:
                 self.bytes_used = self._measure()

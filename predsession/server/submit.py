@@ -14,7 +14,7 @@ from predsession.wire.jsontypes import JSON, JSONObject
 
 LONGEST_WORD = 200
 """Characters of a session's id or a submit's key."""
-_KEYS = frozenset({"item_errors", "session", "first_index"})
+_KEYS = frozenset({"item_errors", "session", "first_index", "indexes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Submit:
         The session's id.
     first_index : int or None
         Where the first item stands in the caller's source.
+    indexes : tuple of int or None
+        Where each does, if they do not follow one another.
     extension : bool
         Whether any key of the extension was used.
     """
@@ -42,6 +44,7 @@ class Submit:
     item_errors: bool = False
     session: str | None = None
     first_index: int | None = None
+    indexes: tuple[int, ...] | None = None
     extension: bool = False
 
 
@@ -110,8 +113,18 @@ def read_submit(state: JSONObject, card: ModelCard, *, stock: bool, keyed: bool)
         item_errors=_kept(state, "item_errors", bool, "true or false") is True,
         session=_kept(state, "session", str, "a text"),
         first_index=_kept(state, "first_index", int, "a whole number"),
+        indexes=_indexes(state.get("indexes")),
         extension=True,
     )
+
+
+def _indexes(value: JSON) -> tuple[int, ...] | None:
+    """Return the positions of the items."""
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(type(one) is int for one in value):
+        raise Refusal(400, explained("indexes must be a list of whole numbers"))
+    return tuple(one for one in value if isinstance(one, int))
 
 
 Kept = TypeVar("Kept")

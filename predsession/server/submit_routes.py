@@ -88,6 +88,7 @@ class SubmitRoutes:
             item_errors=submit.item_errors,
             session=submit.session,
             first_index=submit.first_index,
+            indexes=submit.indexes,
         )
 
     async def _look(self, form: Form) -> None:

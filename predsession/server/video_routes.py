@@ -67,6 +67,7 @@ class VideoRoutes:
             item_errors=submit.item_errors,
             session=submit.session,
             first_index=submit.first_index,
+            indexes=submit.indexes,
             clip=clip_work(frames, clip, name=name),
         )
         return replace(facts, tracking=tracking)

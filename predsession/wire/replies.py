@@ -15,7 +15,7 @@ from predsession.wire.httpreply import Reply, error_text, parse_json
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.stages import Stage, parse_stage
 
-FEATURES = frozenset({"ack", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes"})
+FEATURES = frozenset({"ack", "after", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes"})
 
 
 @dataclass(frozen=True, slots=True)

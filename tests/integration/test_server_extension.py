@@ -31,7 +31,7 @@ def test_features_are_announced(caller: Caller) -> None:
     extension = caller.ask("get_session_info")["predsession"]
     assert extension == {
         "version": 1,
-        "features": ["ack", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes"],
+        "features": ["ack", "after", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes"],
         "lease_s": 1.5,
         "models": ["pixels"],
     }
@@ -52,6 +52,22 @@ def test_ack_gives_the_same_answer_again(caller: Caller) -> None:
     )
     assert caller.pop(uuid, ack=10)["pending_results"] == []
     assert caller.progress(uuid)["pending_results"] == 0
+
+
+def test_after_begins_the_answer_later_than_ack_forgets(caller: Caller) -> None:
+    """What is acknowledged is gone, what has arrived and is not stays, for whoever asks from there."""
+    uuid = caller.submit([png(n) for n in range(6)])
+    until(lambda: caller.progress(uuid)["finished"], "the end")
+    assert numbers(caller.pop(uuid, ack=0, after=4)["pending_results"]) == [4, 5]
+    assert numbers(caller.pop(uuid, ack=2, after=5)["pending_results"]) == [5]
+    assert numbers(caller.pop(uuid, ack=0)["pending_results"]) == [2, 3, 4, 5]
+    assert numbers(caller.pop(uuid, ack=0, after=1)["pending_results"]) == [2, 3, 4, 5], (
+        "what is gone is gone"
+    )
+    reply = caller.post(
+        "pop_inference_results", json={"state": {"inference_request_uuid": uuid, "after": -1, "ack": 0}}
+    )
+    assert (reply.status_code, reply.json()["message"].split()[0]) == (400, "after")
 
 
 def test_ack_of_what_is_not_there(caller: Caller) -> None:
@@ -139,12 +155,17 @@ def test_without_item_errors_a_bad_image_refuses_the_upload(caller: Caller) -> N
 def test_list_finds_the_jobs_of_a_session(caller: Caller) -> None:
     """``list_inference_requests`` gives the live jobs of a session, in order, or all."""
     one = caller.submit([png(1), png(2)], session="s1", first_index=0)
-    two = caller.submit([png(3)], session="s1", first_index=2)
+    two = caller.submit([png(3)], session="s1", first_index=2, indexes=[5])
     other = caller.submit([png(4)], session="s2", first_index=0)
     for uuid in (one, two, other):
         until(lambda uuid=uuid: caller.progress(uuid)["finished"], "the end")
     found = caller.ask("list_inference_requests", session="s1")["requests"]
-    assert [(job["uuid"], job["first_index"]) for job in found] == [(one, 0), (two, 2)]
+    assert [(job["uuid"], job["first_index"], job["indexes"]) for job in found] == [
+        (one, 0, None),
+        (two, 2, [5]),
+    ]
+    reply = caller.upload([png(1)], indexes=[1.5])
+    assert (reply.status_code, reply.json()["message"]) == (400, "indexes must be a list of whole numbers")
     assert found[0]["progress"] == {"current": 2, "total": 2}
     assert (found[0]["stage"], found[0]["session"], found[0]["model"]) == ("Finished", "s1", "pixels")
     assert {one, two, other} <= {job["uuid"] for job in caller.ask("list_inference_requests")["requests"]}

@@ -125,7 +125,7 @@ def test_store_keeps_results_and_counts_together(tmp_path: Path) -> None:
         assert await store.add(JobRow("c", "k", 2.0, {}, 0, {})) == "a", "the same key is the same job"
         await store.append([Progress("a", 1, [b"1", b"2"], {"n": 1}), Progress("b", 1, [b"x"], {"n": 2})])
         await store.append([Progress("a", 3, [b"3"], {"n": 3})])
-        assert await store.read("a", ack=1, limit=1) == (1, [(2, b"2")])
+        assert await store.read("a", ack=1, after=1, limit=1) == (1, [(2, b"2")])
         assert await store.pop("b") == [b"x"]
         store.close()
 
