@@ -6,7 +6,15 @@
 
 from predsession.server.models.pixels import box_number, number_picture
 from predsession.testing.clock import FakeClock
-from predsession.testing.faults import Fault, FaultyServer
+from predsession.testing.faults import Fault, FaultyServer, RandomFaults
 from predsession.testing.servers import RunningServer
 
-__all__ = ["FakeClock", "Fault", "FaultyServer", "RunningServer", "box_number", "number_picture"]
+__all__ = [
+    "FakeClock",
+    "Fault",
+    "FaultyServer",
+    "RandomFaults",
+    "RunningServer",
+    "box_number",
+    "number_picture",
+]

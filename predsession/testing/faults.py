@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import random
 import socket
 import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-Kind = Literal["status", "drop_before", "drop_after", "reset", "truncate", "stall", "answer"]
+Kind = Literal[
+    "status",
+    "answer",
+    "drop_before",
+    "drop_after",
+    "reset",
+    "truncate",
+    "chunks",
+    "stall",
+    "close",
+    "rewrite",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +41,9 @@ class Fault:
         ``status`` answers `status` without asking the real server; ``answer`` does so with status 200.
         ``drop_before`` closes the connection before, ``drop_after`` after the real server has acted.
         ``reset`` resets the connection once `after_bytes` of the body have been read. ``truncate`` sends
-        half of the real answer. ``stall`` holds the real answer back for `seconds`.
+        half of the real answer; ``chunks`` sends it in chunks, and breaks off in the second. ``stall`` holds
+        the real answer back for `seconds`. ``close`` sends it, and closes the connection without having said
+        so, as a server does that has no patience for idle ones. ``rewrite`` sends what `rewrite` makes of it.
     endpoint : str
         The last part of the URL; any for "".
     nth : int
@@ -43,9 +57,11 @@ class Fault:
     headers : mapping
         For ``status`` and ``answer``.
     after_bytes : int
-        For ``reset``.
+        For ``reset``; a negative number counts from the body's end.
     seconds : float
         For ``stall``.
+    rewrite : callable
+        For ``rewrite``: the real answer's body to the one that is sent, which need not be another.
     """
 
     kind: Kind
@@ -57,10 +73,39 @@ class Fault:
     headers: Mapping[str, str] = field(default_factory=dict)
     after_bytes: int = 0
     seconds: float = 0.0
+    rewrite: Callable[[bytes], bytes] = bytes
 
     def strikes(self, endpoint: str, count: int) -> bool:
         """Whether the count-th call to the endpoint is spoilt."""
         return self.endpoint in ("", endpoint) and self.nth <= count < self.nth + self.times
+
+
+@dataclass(frozen=True, slots=True)
+class RandomFaults:
+    """Faults that are drawn: the same for the same seed, whichever thread comes first.
+
+    Parameters
+    ----------
+    kinds : sequence of Fault
+        What may happen, each equally often; a fault with an `endpoint` only to calls of that, and never mind
+        its `nth` and `times`.
+    share : float
+        How many of all calls are spoilt, from 0 to 1.
+    seed : int
+        Of the draw.
+    """
+
+    kinds: Sequence[Fault]
+    share: float
+    seed: int
+
+    def __call__(self, endpoint: str, count: int) -> Fault | None:
+        """Draw what happens to the count-th call to the endpoint."""
+        draw = random.Random(f"{self.seed} {endpoint} {count}")  # noqa: S311 - guards nothing
+        if draw.random() >= self.share:
+            return None
+        fitting = [fault for fault in self.kinds if fault.endpoint in ("", endpoint)]
+        return draw.choice(fitting) if fitting else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +165,14 @@ class FaultyServer:
     ----------
     target : str
         The real server's URL.
-    faults : sequence of Fault
-        What goes wrong; for each call the first that strikes.
+    faults : sequence of Fault, or callable
+        What goes wrong; for each call the first that strikes. Or what decides, called with the endpoint and
+        the number of the call to it, such as `RandomFaults`.
     port : int
         Where to listen; any free port for 0. Another one that was closed can be followed on its port, as a
         server that was restarted.
+    keep_bodies : bool
+        Whether `seen` holds the bodies. Without them a long run does not fill the memory.
 
     Examples
     --------
@@ -132,9 +180,17 @@ class FaultyServer:
     ...     predictions = list(PredictionSession(faulty.url, "photos/"))
     """
 
-    def __init__(self, target: str, faults: Sequence[Fault] = (), *, port: int = 0) -> None:
+    def __init__(
+        self,
+        target: str,
+        faults: Sequence[Fault] | Callable[[str, int], Fault | None] = (),
+        *,
+        port: int = 0,
+        keep_bodies: bool = True,
+    ) -> None:
         self._target = urlsplit(target)
-        self._faults = tuple(faults)
+        self._choose = faults if callable(faults) else _first_of(tuple(faults))
+        self._keep_bodies = keep_bodies
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self.seen: list[Seen] = []
@@ -191,13 +247,14 @@ class FaultyServer:
         with self._lock:
             self._counts[endpoint] += 1
             count = self._counts[endpoint]
-        fault = next((fault for fault in self._faults if fault.strikes(endpoint, count)), None)
+        fault = self._choose(endpoint, count)
         length = int(handler.headers.get("Content-Length", 0))
-        resets = fault is not None and fault.kind == "reset"
-        body = handler.rfile.read(min(length, fault.after_bytes) if fault and resets else length)
+        if fault is not None and fault.kind == "reset":
+            length = min(length, fault.after_bytes + (length if fault.after_bytes < 0 else 0))
+        body = handler.rfile.read(max(0, length))
         headers = {name.lower(): value for name, value in handler.headers.items()}
         with self._lock:
-            self.seen.append(Seen(endpoint, headers, body, fault))
+            self.seen.append(Seen(endpoint, headers, body if self._keep_bodies else b"", fault))
         with contextlib.suppress(OSError):
             self._act(handler, body, fault)
 
@@ -215,9 +272,14 @@ class FaultyServer:
                 return
             if fault and kind == "stall":
                 time.sleep(fault.seconds)
-            if kind == "truncate":
+            if fault and kind == "rewrite":
+                answer = fault.rewrite(answer)
+            if kind in ("truncate", "chunks", "close"):
                 handler.close_connection = True
-            _answer(handler, status, headers, answer, cut=kind == "truncate")
+            if kind == "chunks":
+                _break_chunks(handler, status, headers, answer)
+            else:
+                _answer(handler, status, headers, answer, cut=kind == "truncate")
 
     def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
         """Ask the real server."""
@@ -230,6 +292,11 @@ class FaultyServer:
             return reply.status, kept, reply.read()
         finally:
             connection.close()
+
+
+def _first_of(faults: Sequence[Fault]) -> Callable[[str, int], Fault | None]:
+    """Return what chooses the first fault that strikes."""
+    return lambda endpoint, count: next((one for one in faults if one.strikes(endpoint, count)), None)
 
 
 def _answer(
@@ -247,6 +314,19 @@ def _answer(
     handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()
     handler.wfile.write(body[: len(body) // 2] if cut else body)
+
+
+def _break_chunks(
+    handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], body: bytes
+) -> None:
+    """Send the first half of an answer as a chunk, and then what is no chunk."""
+    handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name, value)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    half = body[: len(body) // 2]
+    handler.wfile.write(b"%x\r\n%s\r\nno length\r\n" % (len(half), half) if half else b"no length\r\n")
 
 
 def _hang_up(handler: BaseHTTPRequestHandler, *, reset: bool) -> None:
