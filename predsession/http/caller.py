@@ -16,7 +16,7 @@ from predsession.http.retry import Failure, RetryPolicy, failure_of
 from predsession.http.transport import Transport
 from predsession.inputs.uploads import Part
 from predsession.wire.calls import Call, Repeat
-from predsession.wire.httpreply import Reply, check_status, error_of, is_unknown_job
+from predsession.wire.httpreply import Reply, check_status, error_of, is_garbled, is_unknown_job, not_json
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +38,11 @@ class Caller:
     retries : Counter
         Tries beyond the first, by `Failure` value.
     known : bool
-        Whether the server has answered anything yet.
+        Whether the server has answered anything yet, pages aside.
     lost : callable or None
         Returns the last words of a server that is known to have ended, None while it runs.
+    ends : float or None
+        The time on the clock after which nothing is waited for.
     """
 
     transport: Transport
@@ -50,6 +52,7 @@ class Caller:
     retries: Counter[str] = field(default_factory=Counter)
     known: bool = False
     lost: Callable[[], str | None] | None = None
+    ends: float | None = None
 
     def call(
         self,
@@ -75,18 +78,21 @@ class Caller:
         Returns
         -------
         Reply
-            An answer with a 2xx status, or one that says that the job is unknown.
+            An answer with a 2xx status and JSON, or one that says that the job is unknown.
 
         Raises
         ------
         TransportError
-            If no usable answer came back.
+            If no usable answer came back; a `ProtocolError` if what came was no JSON.
         ResponseError
             If the answer is an error that the policy does not try again.
         """
 
         def send(read_timeout: float | None) -> Reply:
-            return self.transport.send(call, parts, on_bytes=on_bytes, read_timeout=read_timeout)
+            reply = self.transport.send(call, parts, on_bytes=on_bytes, read_timeout=read_timeout)
+            if 200 <= reply.status < 300 and is_garbled(reply):
+                raise not_json(reply)
+            return reply
 
         return self._repeat(send, call.endpoint, call.repeat, give_up_at)
 
@@ -123,6 +129,8 @@ class Caller:
     ) -> Reply:
         """Try until there is an answer to be taken as it is, or the policy gives up."""
         began = self.clock.now()
+        times = [time for time in (give_up_at, self.ends) if time is not None]
+        give_up_at = min(times, default=None)
         attempt = 0
         while True:
             attempt += 1
@@ -185,6 +193,8 @@ def _failure(outcome: Reply | errors.TransportError) -> Failure:
         return failure_of(outcome.status) or Failure.FAULT
     if isinstance(outcome, errors.ConnectError):
         return Failure.CONNECT
+    if isinstance(outcome, errors.ProtocolError):
+        return Failure.GARBLED
     return Failure.TIMEOUT if isinstance(outcome, errors.RequestTimeoutError) else Failure.BROKEN
 
 

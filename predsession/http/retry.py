@@ -28,9 +28,11 @@ class Failure(Enum):
     BROKEN = "broken"
     """The connection broke, or the answer did; it may have been acted on."""
     BUSY = "busy"
-    """429 or 503: refused before it was acted on."""
+    """429, 503 or 507: refused before it was acted on."""
     FAULT = "fault"
     """Another 5xx: it may have been acted on."""
+    GARBLED = "garbled"
+    """A status 2xx, and a body that is no JSON; it may have been acted on."""
 
 
 UNTOUCHED = frozenset({Failure.CONNECT, Failure.BUSY})
@@ -39,7 +41,7 @@ UNTOUCHED = frozenset({Failure.CONNECT, Failure.BUSY})
 
 def failure_of(status: int) -> Failure | None:
     """Return which failure a status stands for, None if the answer is to be taken as it is."""
-    if status in (429, 503):
+    if status in (429, 503, 507):  # 507: the server's disk is full; what is cleared makes room
         return Failure.BUSY
     return Failure.FAULT if status in (500, 502, 504) else None
 
@@ -63,6 +65,9 @@ class RetryPolicy:
         Seconds that a server which cannot be reached is tried again once it has answered in this run.
     first_connect_for : float
         Seconds for one that has never answered: a wrong address should be told soon.
+    first_garbled : int
+        Tries in all for one that has answered nothing but pages so far: that is a login page, or the wrong
+        address.
     bounded_connect : bool
         Whether `tries` also bounds refused connections, as the ancestor's ``api.retry_count`` does.
     """
@@ -73,6 +78,7 @@ class RetryPolicy:
     retry_after_cap: float = 60.0
     connect_for: float = 60.0
     first_connect_for: float = 5.0
+    first_garbled: int = 3
     bounded_connect: bool = False
 
     def delay(
@@ -116,6 +122,8 @@ class RetryPolicy:
         if patient and elapsed >= (self.connect_for if known else self.first_connect_for):
             return None
         if not patient and attempt >= self.tries:
+            return None
+        if failure is Failure.GARBLED and not known and attempt >= self.first_garbled:
             return None
         if retry_after is not None:
             return min(max(0.0, retry_after), self.retry_after_cap)

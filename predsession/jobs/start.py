@@ -1,8 +1,9 @@
 """Starting a job: submit until its uuid is known.
 
-Rule: a submit without an answer may have started a job. With ``idempotency`` the same key finds it; a stock
-server cannot be asked, so the submit is made again under new upload names, and counted. A 500 is the
-server's last word on what was sent, a 503 says that it was not acted on, and has been tried again already.
+Rule: a submit without an answer, or with a page for an answer, may have started a job. With ``idempotency``
+the same key finds it; a stock server cannot be asked, so the submit is made again under new upload names, and
+counted. A 500 is the server's last word on what was sent, a 503 says that it was not acted on, and has been
+tried again already.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from predsession import errors
 from predsession.inputs.uploads import Part
 from predsession.jobs.shared import Shared
 from predsession.wire.calls import Call
+from predsession.wire.httpreply import Reply
 from predsession.wire.replies import parse_submitted
 
 UNANSWERED_TRIES = 4
@@ -77,15 +79,18 @@ class Starter:
         key = uuids.uuid4().hex
         tries = min(UNANSWERED_TRIES, self._shared.caller.policy.tries)
         for left in reversed(range(tries)):
+            known = left < tries - 1 and self._idempotent()
             try:
-                known = left < tries - 1 and self._idempotent()
-                return self._submit(call(key, known), parts(self._prefix()))
-            except errors.ConnectError:
-                raise
+                reply = self._submit(call(key, known), parts(self._prefix()))
             except (errors.TransportError, errors.ServerFaultError) as error:
-                if not left or not self._may_be_repeated(error):
+                if not _may_have_started(error):
                     raise
-                self._count_unanswered(error)
+                self._count_unanswered()
+                if not left or self._shared.cancel.is_set():
+                    raise
+                self._rest(error)
+            else:
+                return parse_submitted(reply)
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _prefix(self) -> str:
@@ -94,11 +99,10 @@ class Starter:
             self._submits += 1
             return f"{self._shared.options.submit.session}-{self._submits}"
 
-    def _submit(self, call: Call, parts: Sequence[Part]) -> str:
+    def _submit(self, call: Call, parts: Sequence[Part]) -> Reply:
         """Send one submit."""
         with self._shared.counters.timed("seconds_upload"):
-            reply = self._shared.caller.call(call, parts, on_bytes=self._count_bytes)
-        return parse_submitted(reply)
+            return self._shared.caller.call(call, parts, on_bytes=self._count_bytes)
 
     def _count_bytes(self, amount: int) -> None:
         """Count what is sent; break off if the session is being stopped."""
@@ -110,17 +114,21 @@ class Starter:
         """Whether the server knows a submit again by its key."""
         return "idempotency" in self._shared.facts.info().features
 
-    def _may_be_repeated(self, error: errors.PredSessionError) -> bool:
-        """Whether the submit is worth sending again."""
-        if self._shared.cancel.is_set() or isinstance(error, errors.ProtocolError):
-            return False
-        return not isinstance(error, errors.ServerFaultError) or error.status in (502, 504)
-
-    def _count_unanswered(self, error: errors.PredSessionError) -> None:
-        """Note a job that a stock server may have started."""
-        shared = self._shared
+    def _count_unanswered(self) -> None:
+        """Note a job that a stock server may have started, whether or not the submit is made again."""
         if not self._idempotent():
-            shared.counters.add("unanswered_submits")
+            self._shared.counters.add("unanswered_submits")
+
+    def _rest(self, error: errors.PredSessionError) -> None:
+        """Count the submit to come, and wait before it where the server is in trouble."""
+        shared = self._shared
         shared.caller.retries["submit"] += 1
-        if isinstance(error, errors.ResponseError):
+        if isinstance(error, errors.ResponseError | errors.ProtocolError):
             shared.clock.wait(shared.cancel, shared.caller.policy.base)
+
+
+def _may_have_started(error: errors.PredSessionError) -> bool:
+    """Whether the server may have started a job, and only its answer is missing."""
+    if isinstance(error, errors.ServerFaultError):
+        return error.status in (502, 504)
+    return not isinstance(error, errors.ConnectError)

@@ -68,12 +68,32 @@ def parse_json(reply: Reply) -> JSON:
         body: JSON = json.loads(reply.body)
         return body
     except (ValueError, RecursionError):
-        kind = reply.headers.get("content-type", "no content type")
-        raise errors.ProtocolError(
-            f"{reply.url} answered {reply.status} with {kind}, not JSON: {reply.head!r}. "
-            "Is it an inference server, and not a login page or a proxy?",
-            url=reply.url,
-        ) from None
+        failure = not_json(reply)
+    raise failure
+
+
+def not_json(reply: Reply) -> errors.ProtocolError:
+    """Return the error for a good answer whose body is a page, or was cut off."""
+    kind = reply.headers.get("content-type", "no content type")
+    return errors.ProtocolError(
+        f"{reply.url} answered {reply.status} with {kind}, not JSON: {reply.head!r}. "
+        "Is it an inference server, and not a login page or a proxy?",
+        url=reply.url,
+    )
+
+
+def is_garbled(reply: Reply) -> bool:
+    """Whether the body is no JSON: a proxy's page in its place, or only a part of it."""
+    body = reply.body
+    if body[:1] == b"{" and body[-1:] == b"}" and body.count(b"{") == body.count(b"}"):
+        return False  # whoever wanted the answer parses it: for a long one that is not to be done twice
+    try:
+        json.loads(body)
+    except ValueError:
+        return True
+    except RecursionError:
+        return False  # it would be the same the next time
+    return False
 
 
 def check_status(reply: Reply) -> None:
