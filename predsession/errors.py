@@ -18,6 +18,7 @@
     ├─ ItemError                 one input is unreadable or was refused
     ├─ SourceError               (also ValueError) the source itself
     ├─ JournalError              locked, made by another run, damaged
+    ├─ DiskError                 (also OSError) a temporary file of ours cannot be written or read
     ├─ StoreError                a result that does not fit the store's schema
     └─ MissingExtraError         (also ImportError) names the extra to install
     SessionClosedError(RuntimeError)
@@ -284,6 +285,10 @@ class SourceError(PredSessionError, ValueError):
 
 class JournalError(PredSessionError):
     """The journal is locked by another run, made with another model or other settings, or damaged."""
+
+
+class DiskError(PredSessionError, OSError):
+    """Results that wait for their turn cannot be kept in a temporary file: the disk is full, mostly."""
 
 
 class StoreError(PredSessionError):

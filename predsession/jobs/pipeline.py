@@ -15,7 +15,9 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
+from predsession import errors
 from predsession.jobs.counters import Report
+from predsession.jobs.facts import identity_of
 from predsession.jobs.shared import Shared
 from predsession.jobs.start import UploadCancelledError
 from predsession.wire.jsontypes import JSON
@@ -107,22 +109,36 @@ class Pipeline:
             if thread.ident is not None and thread is not threading.current_thread():
                 thread.join(patience)
 
+    def detach(self) -> None:
+        """Let go of everything here, and leave the jobs on the server as they are."""
+        self.shared.ledger.leave()
+        self.close()
+
     def close(self) -> None:
         """Stop, drop what has arrived, and let go of the connections. Idempotent."""
         if os.getpid() == self._pid:
             self.shared.outlet.discard()
             self.stop()
             self.shared.transport.close()
+            if self.shared.journal is not None:
+                self.shared.journal.close()
 
     def _sending(self) -> None:
         """Run the sender; its error takes its place behind what is in flight."""
         try:
+            self._bind_journal()
             self.course.send_all()
             self.course.end_sending(None)
         except UploadCancelledError:
             self.course.end_sending(None)
         except BaseException as error:  # noqa: BLE001 - raised again on the receiver's thread
             self.course.end_sending(error)
+
+    def _bind_journal(self) -> None:
+        """Make sure, before anything is sent, that a journal belongs to this model."""
+        if self.shared.journal is not None:
+            info, meta = self.shared.facts.info(), self.shared.facts.meta()
+            self.shared.journal.bind(identity_of(info, meta), "model")
 
     def _receiving(self) -> None:
         """Run the receiver; whatever goes wrong ends the pipeline, and is raised to the caller."""
@@ -138,6 +154,8 @@ class Pipeline:
     def _fail(self, error: BaseException) -> None:
         """End the pipeline with an error, once what came before it has been taken."""
         shared = self.shared
+        if shared.is_overtime() and isinstance(error, errors.TransportError):
+            error = chained(shared.overtime(), error)
         shared.cancel.set()
         self.course.end_sending(None)
         shared.facts.give_up(error)
@@ -145,3 +163,9 @@ class Pipeline:
         for failure in shared.ledger.failures:
             error.add_note(f"while cleaning up: {failure}")
         shared.outlet.end(error)
+
+
+def chained(error: errors.JobTimeoutError, cause: BaseException) -> errors.JobTimeoutError:
+    """Return the error with its cause."""
+    error.__cause__ = cause
+    return error

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
+from collections.abc import Iterator
 from typing import IO
 
+from predsession.errors import DiskError
 from predsession.wire.jsontypes import JSONObject
 
 IN_MEMORY = 256
@@ -27,15 +30,17 @@ class Spool:
         return len(self._held) + len(self._places)
 
     def put(self, number: int, item: JSONObject) -> None:
-        """Keep an item."""
+        """Keep an item; raise `DiskError` if there is no room for it."""
         if len(self._held) < IN_MEMORY:
             self._held[number] = item
             return
-        if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         data = json.dumps(item).encode()
-        self._places[number] = (self._file.seek(0, 2), len(data))
-        self._file.write(data)
+        with _told_plainly():
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+            place = self._file.seek(0, 2)
+            self._file.write(data)
+        self._places[number] = (place, len(data))
 
     def take(self, number: int) -> JSONObject:
         """Return an item, and keep it no longer."""
@@ -43,14 +48,29 @@ class Spool:
             return self._held.pop(number)
         place, length = self._places.pop(number)
         assert self._file is not None
-        self._file.seek(place)
-        item: JSONObject = json.loads(self._file.read(length))
-        if not self._places:
-            self._file.seek(0)
-            self._file.truncate()
+        with _told_plainly():
+            self._file.seek(place)
+            item: JSONObject = json.loads(self._file.read(length))
+            if not self._places:
+                self._file.seek(0)
+                self._file.truncate()
         return item
 
     def close(self) -> None:
         """Let go of the file."""
         if self._file is not None:
-            self._file.close()
+            # What could not be written is tried once more here, and is of no use any longer.
+            with contextlib.suppress(OSError):
+                self._file.close()
+
+
+@contextlib.contextmanager
+def _told_plainly() -> Iterator[None]:
+    """Turn what the disk says into our error, which says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(
+            f"results that wait for their turn cannot be kept in a temporary file: {error.strerror or error}; "
+            "make room, or set TMPDIR to a folder on a larger disk"
+        ) from error
