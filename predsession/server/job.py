@@ -213,8 +213,11 @@ class Job:
 
     @property
     def has_final(self) -> bool:
-        """Whether there is a final result: that of a clip, once it is done."""
-        return self.facts.clip is not None and self.stage is Stage.FINISHED
+        """Whether there is a final result: that of a clip, once it is done or, untracked, was stopped."""
+        if self.facts.clip is None:
+            return False
+        stopped = self.stage is Stage.CANCELLED and self.facts.tracking is None
+        return stopped or self.stage is Stage.FINISHED
 
     @property
     def waiting(self) -> int:

@@ -177,7 +177,8 @@ def test_a_stop_reaches_a_clip(either: str, clip: bytes) -> None:
         assert last["stage"] == "Cancelled"
         assert frames_of(items) == list(range(len(items)))
         assert 0 < len(items) < 40
-        assert caller.ask("get_inference_result", inference_request_uuid=uuid) is None
+        final = caller.ask("get_inference_result", inference_request_uuid=uuid)
+        assert final == {"ann": [], "video_ann": None}
 
 
 @pytest.mark.parametrize(
