@@ -37,7 +37,7 @@ from predsession.errors import ItemError, JobTimeoutError, SessionClosedError
 from predsession.http.auth import find_token
 from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.jobs.batch import Outcome
-from predsession.jobs.pipeline import Pipeline
+from predsession.jobs.pipeline import Pipeline, note_failures
 from predsession.jobs.shared import PipelineOptions, Shared
 from predsession.launch import EmbeddedServer
 from predsession.options import (
@@ -306,13 +306,17 @@ class PredictionSession(SessionViews):
             self._pipeline.shared.counters.add(kind)
             if self._book is not None and isinstance(outcome, Prediction):
                 self._book.add(outcome)
-        self._show()
+        try:
+            self._show()
+        except BaseException as error:  # the caller's own bar, or a warning that is an error
+            self._fail(error)
+            raise
         return outcome
 
     def _fail(self, error: BaseException) -> None:
         """Close because of an error, which later calls will name as their cause."""
         self._first_error = error
-        self.close()
+        self._close_after(error)
 
     def _closed_error(self) -> SessionClosedError:
         """Make the error for a session that is asked for more."""
@@ -341,8 +345,21 @@ class PredictionSession(SessionViews):
     def close(self) -> None:
         """Stop, and let go of everything. Idempotent."""
         self._closed = True
-        self._finalizer()
-        self._progress.close()
+        try:
+            self._finalizer()
+        finally:
+            self._progress.close()
+
+    def _close_after(self, error: BaseException | None) -> None:
+        """Close; an error that is on its way stays the one that is raised, what follows is noted on it."""
+        try:
+            self.close()
+        except Exception as other:
+            if error is None:
+                raise
+            error.add_note(f"while closing: {type(other).__name__}: {other}")
+        if error is not None:
+            note_failures(error, self._pipeline.shared.ledger)
 
     def __enter__(self) -> Self:
         return self
@@ -350,7 +367,7 @@ class PredictionSession(SessionViews):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._close_after(error)
 
     async def __aenter__(self) -> Self:
         return self
@@ -358,7 +375,7 @@ class PredictionSession(SessionViews):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.close)
+        await asyncio.to_thread(self._close_after, error)
 
     def _show(self) -> None:
         """Bring the bar up to date, and warn of what there is to be warned of."""

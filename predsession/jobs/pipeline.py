@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from predsession import errors
+from predsession.jobs.cleanup import Ledger
 from predsession.jobs.counters import Report
 from predsession.jobs.facts import identity_of
 from predsession.jobs.shared import Shared
@@ -117,11 +118,19 @@ class Pipeline:
     def close(self) -> None:
         """Stop, drop what has arrived, and let go of the connections. Idempotent."""
         if os.getpid() == self._pid:
-            self.shared.outlet.discard()
-            self.stop()
-            self.shared.transport.close()
-            if self.shared.journal is not None:
-                self.shared.journal.close()
+            try:
+                self._close()
+            except BaseException:
+                self._close()  # Ctrl-C in the middle of it: the other jobs are still to be ended
+                raise
+
+    def _close(self) -> None:
+        """Stop, drop what has arrived, and let go of the connections."""
+        self.shared.outlet.discard()
+        self.stop()
+        self.shared.transport.close()
+        if self.shared.journal is not None:
+            self.shared.journal.close()
 
     def _sending(self) -> None:
         """Run the sender; its error takes its place behind what is in flight."""
@@ -156,13 +165,31 @@ class Pipeline:
         shared = self.shared
         if shared.is_overtime() and isinstance(error, errors.TransportError):
             error = chained(shared.overtime(), error)
-        shared.cancel.set()
-        self.course.end_sending(None)
-        shared.facts.give_up(error)
-        shared.ledger.close()
-        for failure in shared.ledger.failures:
-            error.add_note(f"while cleaning up: {failure}")
-        shared.outlet.end(error)
+        try:
+            shared.cancel.set()
+            self.course.end_sending(None)
+            shared.facts.give_up(error)
+            self._note_place(error)
+            shared.ledger.close()
+            note_failures(error, shared.ledger)
+        finally:
+            shared.outlet.end(error)  # whatever else goes wrong: the caller must not wait for ever
+
+    def _note_place(self, error: BaseException) -> None:
+        """Note on an error which items have a result; none is no news."""
+        if passed := self.shared.outlet.passed:
+            of_all = "" if self.course.total is None else f" of {self.course.total}"
+            error.add_note(
+                f"{passed}{of_all} items came through before this; those after them have no result"
+            )
+
+
+def note_failures(error: BaseException, ledger: Ledger) -> None:
+    """Note on an error what went wrong while cleaning up after it, each once."""
+    for failure in ledger.failures:
+        note = f"while cleaning up: {failure}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
 
 
 def chained(error: errors.JobTimeoutError, cause: BaseException) -> errors.JobTimeoutError:

@@ -71,6 +71,6 @@ def _told_plainly() -> Iterator[None]:
         yield
     except OSError as error:
         raise DiskError(
-            f"results that wait for their turn cannot be kept in a temporary file: {error.strerror or error}; "
-            "make room, or set TMPDIR to a folder on a larger disk"
+            "results that wait for their turn cannot be kept in a temporary file: "
+            f"{error.strerror or error}; make room, or set TMPDIR to a folder on a larger disk"
         ) from error
