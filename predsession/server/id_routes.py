@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from predsession.server.clips import clip_work, frames_of
 from predsession.server.id_options import check_known, ids, image_ids, read_writing
 from predsession.server.job import Job, JobFacts
 from predsession.server.library import Library
-from predsession.server.refusal import Refusal, explained
+from predsession.server.refusal import Fault, Refusal, explained
 from predsession.server.service import Service
 from predsession.server.submit import read_submit
 from predsession.server.taking import TakeIn, Taking, client_of
@@ -53,17 +53,17 @@ class IdRoutes:
 
     async def inference_image_id(self, request: Request) -> Response:
         """Answer with the item of one image."""
-        items, _ = await self._taking.answer_now(request, self._reading(self._one_image))
+        items, _ = await self._now(request, self._one_image)
         return Response(items[0], media_type="application/json")
 
     async def inference_batch_ids(self, request: Request) -> Response:
         """Answer with the items of images."""
-        items, _ = await self._taking.answer_now(request, self._reading(self._images))
+        items, _ = await self._now(request, self._images)
         return Response(b"[" + b",".join(items) + b"]", media_type="application/json")
 
     async def inference_video_id(self, request: Request) -> Response:
         """Answer with the items of a video's frames, and with its tracks."""
-        items, final = await self._taking.answer_now(request, self._reading(self._video))
+        items, final = await self._now(request, self._video)
         tail = final.partition(b'"video_ann":')[2] if final else b"null}"
         return Response(
             b'{"ann":[' + b",".join(items) + b'],"video_ann":' + tail, media_type="application/json"
@@ -76,11 +76,23 @@ class IdRoutes:
             await self._end_without_library(job)
         return {"message": "Scheduled inference task.", "inference_request_uuid": job.uuid}
 
+    async def _now(self, request: Request, choose: _Choose) -> tuple[Sequence[bytes], bytes]:
+        """Run a job to its end; without a library the call fails as the job would."""
+        if self._service.library is None:
+            await read_json_state(request, self._service.config.limits)
+            kind, message = self._no_library()
+            raise Fault(f"{kind}({message!r})")
+        return await self._taking.answer_now(request, self._reading(choose))
+
+    def _no_library(self) -> tuple[str, str]:
+        """Return type and message of the exception where nobody can resolve an id."""
+        if self._service.stock:
+            return "AttributeError", "'NoneType' object has no attribute 'image'"
+        return "NoLibraryError", "this server has no library; start it with --library DIR"
+
     async def _end_without_library(self, job: Job) -> None:
         """End a job whose ids nobody can resolve."""
-        kind, message = "NoLibraryError", "this server has no library; start it with --library DIR"
-        if self._service.stock:
-            kind, message = "AttributeError", "'NoneType' object has no attribute 'image'"
+        kind, message = self._no_library()
         trace = f"Traceback (most recent call last):\n{kind}: {message}"
         await self._service.jobs.fail(job, {"type": kind, "message": message, "traceback": trace})
 

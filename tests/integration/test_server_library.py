@@ -534,6 +534,10 @@ def test_without_a_library(either: str) -> None:
             assert (items, last["stage"]) == ([], "Error")
             kind = last["exception"]["type"]
             assert kind in {"AttributeError", "NoLibraryError"}
+        for endpoint in ("inference_image_id", "inference_batch_ids", "inference_video_id"):
+            reply = caller.post(endpoint, json={"state": {"image_ids": [5], "video_id": 5}})
+            assert reply.status_code == 500
+            assert reply.json()["detail"]["message"].partition("(")[0] in {"AttributeError", "NoLibraryError"}
         assert caller.http.get(f"{either}/library", timeout=30).status_code == 404
 
 
