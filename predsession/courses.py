@@ -12,6 +12,7 @@ from predsession.inputs.clips import open_clips
 from predsession.inputs.frames import FrameOptions, read_options
 from predsession.inputs.lazy import LazySource
 from predsession.inputs.sources import open_source
+from predsession.jobs.attached import AttachedCourse, Attachment
 from predsession.jobs.clips import ClipCourse
 from predsession.jobs.images import ImageCourse
 from predsession.jobs.pipeline import Course
@@ -37,6 +38,8 @@ class Plan:
 
     description: str
     make: Callable[[Shared, str, str | None], Course]
+    not_kept: str = ""
+    """Why a journal is of no use to it; empty where it is."""
 
 
 def plan(
@@ -91,6 +94,18 @@ def plan(
         lambda shared, endpoint, token: IdCourse(
             shared, target, tracking=tracking, endpoint=endpoint, token=token
         ),
+        ""
+        if target.images is not None
+        else f"what belongs to {name}= is known only to the server, or is written there",
+    )
+
+
+def _plan_attachment(target: Attachment) -> Plan:
+    """Plan to go on with jobs that are there already."""
+    return Plan(
+        target.description,
+        lambda shared, endpoint, token: AttachedCourse(shared, target, endpoint=endpoint, token=token),
+        "the jobs belong to another run",
     )
 
 
@@ -106,6 +121,8 @@ def _plan_input(
     clips = open_clips(value, options)
     if clips is not None:
         return Plan(clips.description, lambda shared, *_: ClipCourse(shared, clips, tracking))
+    if isinstance(value, Attachment):
+        return _plan_attachment(value)
     _refuse("videos", "images", frames)
     _refuse_tracking(tracking, "images")
     items = LazySource(value) if isinstance(value, Iterator) else open_source(value, recursive=recursive)

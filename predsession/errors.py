@@ -317,3 +317,7 @@ class SessionClosedError(RuntimeError):
 
 class ClipShorterWarning(UserWarning):
     """A clip gave fewer frames than its packets promise; the message has both numbers."""
+
+
+class ResultsGoneWarning(UserWarning):
+    """Results of a job were taken by another client; the message says how many."""

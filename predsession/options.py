@@ -26,7 +26,7 @@ ID_OPTIONS = (
 )  # fmt: skip
 """What a job by ids does beside predicting."""
 
-NOT_YET = frozenset({"resume", "encoding"})
+NOT_YET = frozenset({"encoding"})
 """Ours, whose work is still to come: never the model's settings."""
 
 

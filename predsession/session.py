@@ -6,16 +6,12 @@ left on the server is ended then. All that shows progress happens on the caller'
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
-import queue
 import uuid as uuids
-import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from predsession.checks import (
     URL_VARIABLE,
@@ -33,11 +29,11 @@ from predsession.checks import (
     tracking_of,
 )
 from predsession.courses import plan
-from predsession.errors import ItemError, JobTimeoutError, SessionClosedError
+from predsession.errors import ItemError, SourceError
 from predsession.http.auth import find_token
 from predsession.http.transport import ConnectionOptions, HttpTransport
-from predsession.jobs.batch import Outcome
-from predsession.jobs.pipeline import Pipeline, note_failures
+from predsession.jobs.attached import Attachment
+from predsession.jobs.pipeline import Pipeline
 from predsession.jobs.shared import PipelineOptions, Shared
 from predsession.launch import EmbeddedServer
 from predsession.options import (
@@ -49,7 +45,6 @@ from predsession.options import (
     merge_settings,
     take_keywords,
 )
-from predsession.prediction import Prediction
 from predsession.progress import (
     Bar,
     NoProgress,
@@ -57,13 +52,16 @@ from predsession.progress import (
     TqdmProgress,
 )
 from predsession.steps import AsyncSteps
+from predsession.taking import SessionTaking
 from predsession.tracks import TrackBook
-from predsession.views import SessionViews
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.submits import SubmitOptions
 
+if TYPE_CHECKING:
+    from predsession.jobs.journal import Journal
 
-class PredictionSession(SessionViews):
+
+class PredictionSession(SessionTaking):
     """Runs a source through a deployed model; iterate it for the predictions. Starts at once.
 
     Use it as a context manager, or iterate it to its end, or call `close`: each ends what is left on the
@@ -119,6 +117,19 @@ class PredictionSession(SessionViews):
         Proxy by scheme.
     idle_timeout : float
         Seconds without any change after which a job is given up.
+    start_timeout : float, optional
+        Seconds after which a job that has not begun to run is given up; by default `idle_timeout` says it
+        all.
+    total_timeout : float, optional
+        Seconds after which the whole run is given up.
+    resume : str or PathLike, optional
+        A journal: a file in which every prediction is kept before it is yielded. A run that finds it sends
+        only what is not in it; a file that has changed (path, size, time) is sent again. It belongs to one
+        model and one choice of settings.
+    replay : bool
+        Whether what the journal has is yielded again, in its place, or left out.
+    restart : bool
+        Whether the journal is begun anew.
     max_pixels : int, optional
         Larger images are item errors.
     **model_settings : str, int, float or bool
@@ -136,6 +147,9 @@ class PredictionSession(SessionViews):
         If `url` is no URL, or the embedded server does not start.
     MissingExtraError
         If there is no server to use, and none can be started.
+    JournalError
+        If the journal is in use by another run, or belongs to other settings; if it belongs to another model,
+        that is raised by the first prediction.
 
     Examples
     --------
@@ -172,6 +186,11 @@ class PredictionSession(SessionViews):
         cert: str | tuple[str, str] | None = None,
         proxies: Mapping[str, str] | None = None,
         idle_timeout: float = 600.0,
+        start_timeout: float | None = None,
+        total_timeout: float | None = None,
+        resume: str | os.PathLike[str] | None = None,
+        replay: bool = True,
+        restart: bool = False,
         max_pixels: int | None = None,
         **model_settings: object,
     ) -> None:
@@ -186,11 +205,13 @@ class PredictionSession(SessionViews):
         )
         connection = check_connection(ConnectionOptions(connect_timeout, timeout, verify, cert, proxies))
         options = PipelineOptions(
-            SubmitOptions(uuids.uuid4().hex, merged, check_count("batch_size", batch_size)),
+            SubmitOptions(_session_id(input), merged, check_count("batch_size", batch_size)),
             connection,
             retry_policy(api),
             limits(max_pixels),
             check_seconds("idle_timeout", idle_timeout),
+            None if start_timeout is None else check_seconds("start_timeout", start_timeout),
+            None if total_timeout is None else check_seconds("total_timeout", total_timeout),
         )
         token = check_token(find_token(token, getattr(api, "token", None), explicit_url=url))
         self._input = input
@@ -213,175 +234,132 @@ class PredictionSession(SessionViews):
         self._progress: Progress = (
             TqdmProgress(tqdm, desc=self._plan.description) if show_progress else NoProgress()
         )
-        self._server = None if url or os.environ.get(URL_VARIABLE) else EmbeddedServer()
-        self._open(url, token, options)
+        journal = self._journal(
+            resume, tracking_of(tracking, tracking_config), replay=replay, restart=restart
+        )
+        self._open(url, token, options, journal)
 
-    def _open(self, url: str | None, token: str | None, options: PipelineOptions) -> None:
-        """Start the pipeline, and see to it that it ends when the session is forgotten."""
-        self._url = self._server.url if self._server else url or os.environ[URL_VARIABLE]
+    def _journal(
+        self,
+        path: str | os.PathLike[str] | None,
+        tracking: JSONObject | None,
+        *,
+        replay: bool,
+        restart: bool,
+    ) -> Journal | None:
+        """Open the journal, and make sure that it belongs to these settings."""
+        if path is None:
+            if restart or not replay:
+                raise SourceError("replay= and restart= are for a journal: pass resume= as well")
+            return None
+        from predsession.jobs.journal import Journal
+
+        if self._plan.not_kept:
+            raise SourceError(f"resume= is not for {self._plan.description}: {self._plan.not_kept}")
+        journal = Journal(path, replay=replay, restart=restart)
         try:
+            journal.bind({**self._settings, "tracking": tracking}, "settings")
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def _open(
+        self, url: str | None, token: str | None, options: PipelineOptions, journal: Journal | None
+    ) -> None:
+        """Start the pipeline, and see to it that it ends when the session is forgotten."""
+        self._server = None
+        try:
+            self._server = None if url or os.environ.get(URL_VARIABLE) else EmbeddedServer()
+            self._url = self._server.url if self._server else url or os.environ[URL_VARIABLE]
             transport = HttpTransport(self._url, token=token, options=options.connection)
-            shared = Shared(transport, options, lost=self._server.lost if self._server else None)
+            lost = self._server.lost if self._server else None
+            shared = Shared(transport, options, lost=lost, journal=journal)
             self._pipeline = Pipeline(shared, self._plan.make(shared, self._url, token))
         except BaseException:
             if self._server is not None:
                 self._server.stop()
+            if journal is not None:
+                journal.close()
             raise
         self._finalizer = weakref.finalize(self, _let_go, self._pipeline, self._server)
         self._pipeline.start()
 
-    # Iterating.
+    @classmethod
+    def attach(
+        cls,
+        url: str,
+        session_id: str | None = None,
+        *,
+        uuid: str | None = None,
+        api: Api | None = None,
+        on_error: OnError = "raise",
+        show_progress: bool = False,
+        tqdm: Callable[..., Bar] | Bar | None = None,
+        token: str | None = None,
+        timeout: float = 60.0,
+        connect_timeout: float = 10.0,
+        verify: bool | str = True,
+        cert: str | tuple[str, str] | None = None,
+        proxies: Mapping[str, str] | None = None,
+        idle_timeout: float = 600.0,
+        total_timeout: float | None = None,
+    ) -> Self:
+        """Go on with jobs that are there already: of a session that was left, or whose process died.
 
-    def next(self, *, timeout: float | None = None, block: bool = True) -> Outcome:
-        """Return the next prediction.
+        A server with the extension keeps what the first process had not dealt with, and says where each
+        result's input stood (`Prediction.index`); for names and paths look there in your own source. What had
+        not been sent is on no server: `resume=` is for that. Of a stock server one job can be read on by its
+        uuid: what was popped before is gone, which a `ResultsGoneWarning` says.
 
         Parameters
         ----------
-        timeout : float, optional
-            Seconds to wait; by default as long as it takes. Its expiry stops nothing: ask again.
-        block : bool
-            False returns what is there, or raises at once.
+        url : str
+            The server's base URL.
+        session_id : str, optional
+            `session_id` of the session that began: all its jobs.
+        uuid : str, optional
+            One job, instead.
+        api, on_error, show_progress, tqdm, token, timeout, connect_timeout, verify, cert, proxies
+            As for a session.
+        idle_timeout, total_timeout
+            As for a session.
 
         Returns
         -------
-        Prediction or ItemError
-            An `ItemError` only with ``on_error="yield"``.
+        PredictionSession
+            Of what is left. It ends the jobs as any session does.
 
         Raises
         ------
-        StopIteration
-            After the last one.
-        JobTimeoutError
-            If none came within `timeout`.
-        ItemError
-            With ``on_error="raise"``, for an input that cannot be read or was refused.
-        JobFailedError, MissingResultsError, TransportError, ResponseError
-            If the run cannot go on. Everything before it has been returned then.
-        SessionClosedError
-            If the session was closed before its end.
+        SourceError
+            If neither, or both, of session and job were named.
+
+        Notes
+        -----
+        The first prediction raises `JobExpiredError` if the server knows no such session or job.
         """
-        wait = None if timeout is None else check_seconds("timeout", timeout, least=0.0)
-        try:
-            outcome = self._take(wait if block else 0.0)
-        except queue.Empty:
-            raise JobTimeoutError(f"no prediction arrived within {wait or 0:g} s; the job goes on") from None
-        if outcome is None:
-            raise StopIteration
-        return outcome
+        return cls(
+            url,
+            Attachment(session_id, uuid),
+            api=api,
+            on_error=on_error,
+            show_progress=show_progress,
+            tqdm=tqdm,
+            token=token,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            verify=verify,
+            cert=cert,
+            proxies=proxies,
+            idle_timeout=idle_timeout,
+            total_timeout=total_timeout,
+        )
 
-    def _take(self, timeout: float | None) -> Outcome | None:
-        """Return the next outcome that the caller should see, None at the end."""
-        while True:
-            outcome = self._take_any(timeout)
-            if not isinstance(outcome, ItemError):
-                return outcome
-            self._errors.append(outcome)
-            if self._on_error == "yield":
-                return outcome
-            if self._on_error == "raise":
-                self._fail(outcome)
-                raise outcome
 
-    def _take_any(self, timeout: float | None) -> Outcome | None:
-        """Return the next outcome, None at the end; any error closes the session."""
-        if self._ended:
-            return None
-        if self._closed:
-            raise self._closed_error()
-        try:
-            outcome = self._pipeline.shared.outlet.get(timeout, self._show)
-        except queue.Empty:
-            raise
-        except BaseException as error:
-            self._fail(error)
-            raise
-        if outcome is None and self._closed:
-            raise self._closed_error()  # closed from another thread, while this one was waiting
-        if outcome is None:
-            self._ended = True
-            self.close()
-        else:
-            self._taken += 1
-            kind = "item_errors" if isinstance(outcome, ItemError) else "predictions"
-            self._pipeline.shared.counters.add(kind)
-            if self._book is not None and isinstance(outcome, Prediction):
-                self._book.add(outcome)
-        try:
-            self._show()
-        except BaseException as error:  # the caller's own bar, or a warning that is an error
-            self._fail(error)
-            raise
-        return outcome
-
-    def _fail(self, error: BaseException) -> None:
-        """Close because of an error, which later calls will name as their cause."""
-        self._first_error = error
-        self._close_after(error)
-
-    def _closed_error(self) -> SessionClosedError:
-        """Make the error for a session that is asked for more."""
-        error = SessionClosedError("the session is closed; open a new one to run the rest")
-        error.__cause__ = self._first_error
-        return error
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Outcome:
-        return self.next()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Outcome:
-        return await self._steps.next(self._take)
-
-    # Ending.
-
-    def stop(self) -> None:
-        """End the work, on the server too. What has arrived can still be iterated. Idempotent."""
-        self._pipeline.stop()
-
-    def close(self) -> None:
-        """Stop, and let go of everything. Idempotent."""
-        self._closed = True
-        try:
-            self._finalizer()
-        finally:
-            self._progress.close()
-
-    def _close_after(self, error: BaseException | None) -> None:
-        """Close; an error that is on its way stays the one that is raised, what follows is noted on it."""
-        try:
-            self.close()
-        except Exception as other:
-            if error is None:
-                raise
-            error.add_note(f"while closing: {type(other).__name__}: {other}")
-        if error is not None:
-            note_failures(error, self._pipeline.shared.ledger)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close_after(error)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.to_thread(self._close_after, error)
-
-    def _show(self) -> None:
-        """Bring the bar up to date, and warn of what there is to be warned of."""
-        self._progress.update(self.progress())
-        while self._pipeline.shared.warnings:
-            warnings.warn(self._pipeline.shared.warnings.popleft(), stacklevel=4)
+def _session_id(source: object) -> str:
+    """Return the id to work under: a new one, or that of the session whose jobs are gone on with."""
+    return source.session if isinstance(source, Attachment) and source.session else uuids.uuid4().hex
 
 
 def _let_go(pipeline: Pipeline, server: EmbeddedServer | None) -> None:

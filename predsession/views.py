@@ -87,6 +87,11 @@ class SessionViews:
         return self._pipeline.shared.facts.meta()
 
     @property
+    def session_id(self) -> str:
+        """What another process attaches to: see `PredictionSession.attach`."""
+        return self._pipeline.shared.options.submit.session
+
+    @property
     def inference_request_uuid(self) -> str | None:
         """The current job's uuid; waits for the first. None if nothing had to be sent."""
         self._pipeline.wait_for_job()

@@ -6,7 +6,7 @@ their slots in that order, so delivering batch by batch and slot by slot is deli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from predsession.errors import ItemError
@@ -33,6 +33,10 @@ class Slot:
         Whether it is sent as decoded here, after a server refused the original bytes.
     upload_name : str
         The name it was last sent under.
+    key : str or None
+        What a journal knows it by; None where there is none, or nothing to keep.
+    handled : callable or None
+        To be called once the caller has dealt with its outcome.
     """
 
     item: Item
@@ -40,6 +44,8 @@ class Slot:
     tries: int = 0
     reencoded: bool = False
     upload_name: str = ""
+    key: str | None = None
+    handled: Callable[[], None] | None = None
 
     def settle(self, outcome: Outcome) -> None:
         """Give the slot its one outcome."""

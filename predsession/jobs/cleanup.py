@@ -1,7 +1,8 @@
 """Stop and clear: exactly once for each live job, on every way out.
 
 Invariant: whoever takes a job out of the ledger ends it, and nobody else can. A finished job gets only its
-clear. After `close`, a job that is reported late (its submit was under way) is ended on the spot.
+clear, and where results are acknowledged not before the caller has dealt with the last of them. After
+`close`, a job that is reported late (its submit was under way) is ended on the spot.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Ledger:
         self._counters = counters
         # Reentrant: the garbage collector may run a finalizer, and so `close`, on a thread that is in here.
         self._lock = threading.RLock()
-        self._live: dict[str, None] = {}
-        self._closed = False
+        self._running: dict[str, bool] = {}
+        """The live jobs, and whether they have not ended by themselves."""
+        self._closed = self._left = False
         self.failures: list[errors.PredSessionError] = []
         """What went wrong while cleaning up; never raised in place of another error."""
 
@@ -46,22 +48,28 @@ class Ledger:
     def live(self) -> tuple[str, ...]:
         """The live jobs, oldest first."""
         with self._lock:
-            return tuple(self._live)
+            return tuple(self._running)
 
     def opened(self, uuid: str) -> bool:
         """Enter a job; return False, and end it, if the ledger is closed."""
         self._counters.add("jobs")
         with self._lock:
-            closed = self._closed
-            if not closed:
-                self._live[uuid] = None
-        if closed:
+            closed, left = self._closed, self._left
+            if not closed or left:
+                self._running[uuid] = True
+        if closed and not left:
             self._end(uuid, running=True)
         return not closed
 
+    def ended(self, uuid: str) -> None:
+        """Note that a job has ended by itself: it needs no stop any more."""
+        with self._lock:
+            if uuid in self._running:
+                self._running[uuid] = False
+
     def finished(self, uuid: str) -> None:
         """Clear a job that has ended by itself."""
-        if self._take(uuid):
+        if self._take(uuid) is not None:
             self._end(uuid, running=False)
 
     def lost(self, uuid: str) -> None:
@@ -70,23 +78,29 @@ class Ledger:
 
     def abandon(self, uuid: str) -> None:
         """Stop and clear one job."""
-        if self._take(uuid):
+        if self._take(uuid) is not None:
             self._end(uuid, running=True)
 
     def close(self) -> None:
-        """Stop and clear all that are live; idempotent."""
+        """Stop and clear all that are live, unless they were left; idempotent."""
         with self._lock:
             self._closed = True
-            uuids = tuple(self._live)
-            self._live.clear()
+            live = {} if self._left else dict(self._running)
+            if not self._left:
+                self._running.clear()
         ends = self._caller.clock.now() + CLEANUP_SECONDS
-        for uuid in uuids:
-            self._end(uuid, running=True, ends=ends)
+        for uuid, running in live.items():
+            self._end(uuid, running=running, ends=ends)
 
-    def _take(self, uuid: str) -> bool:
-        """Take a job out of the ledger; True for the first who does."""
+    def leave(self) -> None:
+        """Close, and leave the live jobs to whoever attaches to them."""
         with self._lock:
-            return self._live.pop(uuid, False) is None
+            self._closed = self._left = True
+
+    def _take(self, uuid: str) -> bool | None:
+        """Take a job out of the ledger; None for all but the first who does."""
+        with self._lock:
+            return self._running.pop(uuid, None)
 
     def _end(self, uuid: str, *, running: bool, ends: float | None = None) -> None:
         """Send stop, where it is running, and clear; failures are kept, not raised."""

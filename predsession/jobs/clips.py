@@ -18,117 +18,22 @@ from predsession.inputs.opening import FileStream
 from predsession.inputs.uploads import Part
 from predsession.inputs.video import FrameLoader, count_frames
 from predsession.jobs.batch import Outcome
+from predsession.jobs.cliprun import ClipRun
 from predsession.jobs.ending import check_failed, finish, missing_results
 from predsession.jobs.flight import Flight
 from predsession.jobs.job import JobReader
+from predsession.jobs.keptframes import KeptFrames
 from predsession.jobs.receiver import MOST_TRIES
 from predsession.jobs.shared import Shared
 from predsession.jobs.spool import Spool
 from predsession.jobs.start import Starter
+from predsession.jobs.trackers import check_tracker_settings, choose_tracking
 from predsession.prediction import Prediction
 from predsession.wire import submits
 from predsession.wire.calls import Call
-from predsession.wire.httpreply import parse_json
-from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
+from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.replies import parse_item_fault
 from predsession.wire.submits import Tracking
-
-
-def choose_tracking(tracking_support: JSONObject, config: JSONObject) -> Tracking:
-    """Choose the tracker, by what the server says of itself.
-
-    Parameters
-    ----------
-    tracking_support : mapping
-        The answer to ``get_session_info``.
-    config : mapping
-        The caller's: ``tracker``, and the tracker's own settings.
-
-    Returns
-    -------
-    Tracking
-        The first that the server names, unless the caller names one.
-
-    Raises
-    ------
-    SourceError
-        If the server does not track, or not with this tracker.
-    """
-    names = [name for name in as_list(tracking_support.get("tracking_algorithms")) if isinstance(name, str)]
-    if not names or tracking_support.get("tracking_on_videos_support") is False:
-        raise errors.SourceError("this server does not track; leave out tracking=, or use another server")
-    settings = dict(config)
-    tracker = settings.pop("tracker", None) or names[0]
-    if tracker not in names:
-        raise errors.SourceError(f"this server has no tracker {tracker!r}; it has {', '.join(names)}")
-    return Tracking(str(tracker), settings)
-
-
-class ClipRun:
-    """One clip on its way.
-
-    Parameters
-    ----------
-    item : ClipItem
-        Which, and the frames that are wanted.
-    uuid : str
-        Its job.
-    """
-
-    def __init__(self, item: ClipItem, uuid: str) -> None:
-        self.item = item
-        self.uuid = uuid
-        self.frames = item.frames
-        """The frames, in order; None until the server has said how many there are."""
-        self.at = 0
-        """How many outcomes have been handed over."""
-        self.runs = 1
-        """How many jobs there were for it."""
-        self.fruitless = 0
-        """How many of them in a row brought nothing."""
-        self.length: int | None = None
-        """How many frames the clip really has, once that was looked into."""
-        self.spool = Spool()
-        """Results by frame."""
-        self.digests: dict[int, bytes] = {}
-        """By frame, of the results handed over, where the clip is tracked."""
-
-    def learn_total(self, total: int | None) -> None:
-        """Take the number of frames from the server, where it was not known."""
-        if self.frames is None and total is not None:
-            self.frames = range(0, total * self.item.stride, self.item.stride)
-
-    def check(self, frame: int) -> None:
-        """Make sure that a frame was asked for."""
-        if self.frames is None or frame not in self.frames:
-            raise errors.ProtocolError(f"{self.item.label}: the server answered frame {frame}, not asked for")
-
-    def handed(self, frame: int) -> bool:
-        """Whether a frame's outcome was handed over."""
-        return self.frames is not None and self.frames.index(frame) < self.at
-
-    def missing(self) -> list[range]:
-        """Return the frames without a result, in stretches."""
-        stretches: list[range] = []
-        begin: int | None = None
-        frames = self.frames or range(0)
-        for position in range(self.at, len(frames) + 1):
-            here = position < len(frames) and frames[position] not in self.spool
-            if here and begin is None:
-                begin = position
-            elif not here and begin is not None:
-                stretches.append(frames[begin:position])
-                begin = None
-        return stretches
-
-    def cut(self, count: int) -> None:
-        """Leave out the frames from number `count` on, which the clip does not have."""
-        assert self.frames is not None
-        start, stop, step = self.frames.start, self.frames.stop, self.frames.step
-        if step > 0:
-            self.frames = self.frames[: len(range(start, min(stop, count), step))]
-        else:
-            self.frames = self.frames[len(range(start, count - 1, step)) :]
 
 
 class ClipCourse:
@@ -154,6 +59,7 @@ class ClipCourse:
         self._base = 0
         self._lengths: dict[int, int] = {}
         self._finals: list[JSON] = []
+        self._kept = KeptFrames(shared)
 
     # The sender's part.
 
@@ -161,37 +67,39 @@ class ClipCourse:
         """Send every clip, the next one while the server works on the one before."""
         if self._config is not None:
             self._tracking = choose_tracking(self._shared.facts.info().raw, self._config)
-            self._check_tracker_settings(self._tracking)
+            check_tracker_settings(self._tracking, self._shared.caller)
+        self._kept.look(self._source, self._tracking)
         for item in self._source:
             if not self._flight.take_room(1):
                 return
-            self._flight.put(ClipRun(item, self._start(item, item.frames)))
+            run = ClipRun(item)
+            self._kept.recall(run, self._tracking)
+            if not run.kept or run.missing():
+                run.asked = run.missing()[0] if run.kept else item.frames
+                run.uuid = self._start(item, run.asked)
+            self._flight.put(run)
 
     def end_sending(self, error: BaseException | None) -> None:
         """End the flight."""
         self._flight.end(error)
 
-    def _check_tracker_settings(self, tracking: Tracking) -> None:
-        """Refuse settings that the tracker lacks, before the clip is sent, where the server lists them."""
-        if not tracking.settings:
-            return
-        published = as_object(parse_json(self._shared.caller.call(Call("get_tracking_settings"))))
-        known = as_object(published.get(tracking.tracker))
-        unknown = sorted(set(tracking.settings) - set(known))
-        if known and unknown:
-            names = ", ".join(known)
-            raise errors.SourceError(
-                f"the tracker {tracking.tracker} has no setting {', '.join(unknown)}; it has {names}"
-            )
-
     def _start(self, item: ClipItem, frames: range | None) -> str:
         """Start a job on some frames of a clip."""
         options, tracking = self._shared.options.submit, self._tracking
         self._shared.counters.add("bytes_begun", item.nbytes)
+        first = item.first_index
+        if first is not None and frames and item.frames:
+            first += item.frames.index(frames[0])
 
         def call(key: str, idempotent: bool) -> Call:
             return submits.submit_video(
-                options, frames, stride=item.stride, tracking=tracking, key=key, idempotent=idempotent
+                options,
+                frames,
+                stride=item.stride,
+                tracking=tracking,
+                first_index=first,
+                key=key,
+                idempotent=idempotent,
             )
 
         def parts(prefix: str) -> list[Part]:
@@ -216,29 +124,35 @@ class ClipCourse:
 
     def _settle(self, run: ClipRun) -> None:
         """Read a clip's job, and run again what is missing."""
-        frames = run.frames
-        while True:
-            reader = self._read(run, frames)
+        self._lengths[id(run.item)] = len(run.frames or ())
+        self._hand_over(run)
+        while run.uuid is not None:
+            reader = self._read(run, run.uuid, run.asked)
             if self._shared.cancel.is_set():
                 return
+            before = len(self._finals)
             finish(self._shared, reader, self._finals)
-            frames = self._still_missing(run, reader)
-            if frames is None:
+            self._kept.keep_finals(run, self._finals[before:])
+            run.asked = self._still_missing(run, reader)
+            if run.asked is None:
                 return
             run.runs += 1
-            run.uuid = self._start(run.item, frames)
+            run.uuid = self._start(run.item, run.asked)
+        self._finals.extend(self._kept.finals(run))
 
-    def _read(self, run: ClipRun, frames: range | None) -> JobReader:
+    def _read(self, run: ClipRun, uuid: str, frames: range | None) -> JobReader:
         """Read one job of a clip."""
         expected = None if frames is None else len(frames)
-        reader = JobReader(self._shared, run.uuid, expected=expected, identified=True, again=run.runs > 1)
+        reader = JobReader(self._shared, uuid, expected=expected, identified=True, again=run.runs > 1)
+        run.reader = reader
         seen = 0
         for group in reader.results():
             run.learn_total(reader.state.total if reader.state else None)
             self._lengths[id(run.item)] = len(run.frames or ())
             with self._shared.counters.timed("seconds_parse"):
                 for number, item in enumerate(group, start=seen):
-                    self._keep(run, _frame_of(item, frames or run.frames, number), item)
+                    if not self._keep(run, _frame_of(item, frames or run.frames, number), item):
+                        reader.handle(number + 1)
             seen += len(group)
             group.clear()  # all is in the spool, most of it not in memory
             self._hand_over(run)
@@ -246,21 +160,22 @@ class ClipCourse:
         self._lengths[id(run.item)] = len(run.frames or ())
         return reader
 
-    def _keep(self, run: ClipRun, frame: int, item: JSONObject) -> None:
-        """Keep a frame's result until its turn comes."""
+    def _keep(self, run: ClipRun, frame: int, item: JSONObject) -> bool:
+        """Keep a frame's result until its turn comes; False if it is of no use."""
         if parse_item_fault(item) is not None:
             self._look_at_length(run)
         if run.length is not None and frame >= run.length:
-            return  # the clip has no such frame, as the caller has been warned
+            return False  # the clip has no such frame, as the caller has been warned
         run.check(frame)
         if run.handed(frame) and self._tracking is not None and run.runs > 1:
             if run.digests[frame] != _digest(item):
                 raise self._lost_tracks(run)
-        elif run.handed(frame) or frame in run.spool:
+            return False
+        if run.handed(frame) or run.has(frame):
             raise errors.ProtocolError(f"{run.item.label}: the server answered frame {frame} twice")
-        else:
-            run.spool.put(frame, item)
-            run.fruitless = 0
+        run.spool.put(frame, item)
+        run.fruitless = 0
+        return True
 
     def _still_missing(self, run: ClipRun, reader: JobReader) -> range | None:
         """Return the frames to run again, None if there are none; raise where that is no use."""
@@ -313,7 +228,7 @@ class ClipCourse:
         return errors.MissingResultsError(
             f"{len(names)} frames of {run.item.label} have no result: an answer was lost on the way, and the "
             "tracks of a second run differ from those already handed over. Run the clip again.",
-            uuid=run.uuid,
+            uuid=run.uuid or "",
             items=names,
         )
 
@@ -321,13 +236,23 @@ class ClipCourse:
         """Pass on the outcomes that are next in order."""
         while run.frames is not None and run.at < len(run.frames) and not self._shared.cancel.is_set():
             frame = run.frames[run.at]
-            if frame not in run.spool:
+            if not run.has(frame):
                 return
-            item = run.spool.take(frame)
-            if self._tracking is not None:
-                run.digests[frame] = _digest(item)
-            self._shared.hand_over(self._outcome(run, item))
+            self._hand_over_frame(run, frame)
             run.at += 1
+
+    def _hand_over_frame(self, run: ClipRun, frame: int) -> None:
+        """Pass on the outcome of the frame whose turn it is."""
+        if frame in run.kept:
+            if self._kept.is_replayed:
+                self._shared.hand_over(self._outcome(run, self._kept.item(run, frame)))
+            return
+        item = run.spool.take(frame)
+        if self._tracking is not None:
+            run.digests[frame] = _digest(item)
+        self._shared.hand_over(
+            self._outcome(run, item), key=self._kept.key(run, frame), handled=run.handled(frame)
+        )
 
     def _outcome(self, run: ClipRun, item: JSONObject) -> Outcome:
         """Turn the result of the frame whose turn it is into an outcome."""
@@ -362,7 +287,8 @@ class ClipCourse:
             for item in self._source
         ]
         known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        left_out = self._kept.left_out
+        return sum(known) - left_out if left_out is not None and len(known) == len(counts) else None
 
     @property
     def counted(self) -> bool:

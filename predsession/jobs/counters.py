@@ -22,6 +22,8 @@ class Report:
         In the source, where that is known.
     predictions, item_errors : int
         Outcomes that were handed to the caller.
+    kept : int
+        Predictions that the journal had: they were not sent again.
     jobs : int
         Jobs the server started for this session.
     unanswered_submits : int
@@ -42,6 +44,7 @@ class Report:
     items: int | None = 0
     predictions: int = 0
     item_errors: int = 0
+    kept: int = 0
     jobs: int = 0
     unanswered_submits: int = 0
     resent_items: int = 0

@@ -26,6 +26,9 @@ def finish(shared: Shared, reader: JobReader, finals: list[JSON]) -> None:
     finals : list
         Where its final result is added, if it has one.
     """
+    if reader.miscounted is not None and not (reader.state and reader.state.finished):
+        shared.ledger.abandon(reader.uuid)
+        return
     if reader.expired:
         shared.ledger.lost(reader.uuid)
         return
@@ -33,7 +36,7 @@ def finish(shared: Shared, reader: JobReader, finals: list[JSON]) -> None:
         reply = shared.caller.call(calls.result(reader.uuid))
         if not is_unknown_job(reply):
             finals.append(parse_json(reply))
-    shared.ledger.finished(reader.uuid)
+    shared.clear_when_handled(reader)
 
 
 def check_failed(reader: JobReader, missing: Sequence[str], *, sent: int, unit: str) -> None:
@@ -119,3 +122,31 @@ def missing_results(names: Sequence[str], tries: int, reader: JobReader | None) 
     return errors.MissingResultsError(
         f"{len(names)} items have no result after {jobs}: {listed}", uuid=uuid, items=names
     )
+
+
+def untrusted(names: Sequence[str], reader: JobReader) -> errors.MissingResultsError:
+    """Make the error for a stock server's results that do not fit the images, once some were handed over.
+
+    Parameters
+    ----------
+    names : sequence of str
+        All images of the job.
+    reader : JobReader
+        Who read it.
+
+    Returns
+    -------
+    MissingResultsError
+        Its cause is what the reader found.
+    """
+    listed = f"{', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+    error = errors.MissingResultsError(
+        f"{reader.miscounted}, and only their order tells which belongs to which: none of them is to be "
+        f"trusted, those already handed over neither: {listed}. Run these images again; does another client "
+        "read this server's jobs?",
+        uuid=reader.uuid,
+        stage=reader.state.stage_text if reader.state else "",
+        items=names,
+    )
+    error.__cause__ = reader.miscounted
+    return error

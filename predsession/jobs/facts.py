@@ -8,6 +8,7 @@ from predsession import errors
 from predsession.http.caller import Caller
 from predsession.wire import calls
 from predsession.wire.httpreply import parse_json
+from predsession.wire.jsontypes import JSON, as_object
 from predsession.wire.meta import ModelMeta
 from predsession.wire.replies import ServerInfo, parse_info
 
@@ -59,3 +60,13 @@ class ServerFacts:
     def meta(self) -> ModelMeta:
         """Return the model's classes, waiting for them; raises what asking raised."""
         return self._meta.result()
+
+
+def identity_of(info: ServerInfo, meta: ModelMeta) -> dict[str, JSON]:
+    """Return what a model is known by: its name and task, and its classes."""
+    ours = as_object(info.raw.get("predsession"))
+    return {
+        "name": [info.app_name, ours.get("models")],
+        "task": info.raw.get("task type"),
+        "classes": meta.to_json(),
+    }

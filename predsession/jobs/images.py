@@ -1,4 +1,8 @@
-"""The course of images: several small jobs in flight, their results matched by position."""
+"""The course of images: several small jobs in flight, their results matched by position.
+
+Rule: what a journal has is not sent again. It takes its place in the source's order, or, where it is not to
+be replayed, has none.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from predsession.inputs.items import Item
 from predsession.jobs.batch import Batch
 from predsession.jobs.flight import Flight
 from predsession.jobs.pace import UploadSize
+from predsession.jobs.recall import Recall
 from predsession.jobs.receiver import Receiver
 from predsession.jobs.sender import send_all
 from predsession.jobs.shared import Shared
@@ -33,11 +38,17 @@ class ImageCourse:
         self._size = UploadSize(shared.options.submit.batch_size)
         self._submitter = Submitter(shared)
         self._receiver = Receiver(shared, self._submitter, self._flight, size=self._size)
+        self._recall = Recall(shared)
+        self._left_out: int | None = 0 if shared.journal is None or shared.journal.replay else None
 
     def send_all(self) -> None:
         """Send every item, as there is room."""
+        if self._left_out is None and isinstance(self._items, Sized):
+            self._left_out = sum(self._recall.has(item) for item in self._items)
+            self._recall = Recall(self._shared)
         clock = self._shared.clock
-        send_all(self._taken(), self._submitter, flight=self._flight, size=self._size, clock=clock)
+        slots = self._recall.slots(self._taken())
+        send_all(slots, self._submitter, flight=self._flight, size=self._size, clock=clock)
 
     def _taken(self) -> Iterator[Item]:
         """Take the items, noting when the caller's own code runs: closing does not wait for that."""
@@ -62,8 +73,10 @@ class ImageCourse:
 
     @property
     def total(self) -> int | None:
-        """The number of items; None for a source that does not know."""
-        return len(self._items) if isinstance(self._items, Sized) else None
+        """The number of items, without those that are left out; None where that is not known, or not yet."""
+        if self._left_out is None or not isinstance(self._items, Sized):
+            return None
+        return len(self._items) - self._left_out
 
     @property
     def counted(self) -> bool:

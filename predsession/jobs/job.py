@@ -3,15 +3,19 @@
 Invariants: results come in the order of the images that were sent, and nothing else ties the two together
 (docs/protocol.md, "Matching"). So on a stock server, where a pop whose answer is lost takes results with
 it, everything after a lost answer is held back until the count at the end shows whether it was complete;
-if it was not, the images it might belong to are sent again. With ``ack`` a lost answer is asked for again.
+if it was not, the images it might belong to are sent again. With ``ack`` a lost answer is asked for again,
+and so is one that cannot be: a gap in its numbers, a number too many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from predsession import errors
+from predsession.http.retry import Failure
 from predsession.jobs.pace import PollPace
 from predsession.jobs.shared import Shared
 from predsession.wire import calls
@@ -26,7 +30,7 @@ LONG_POLL = 5.0
 POP_LIMIT = 64
 """Results asked for at once, where the server has ``ack``."""
 LOST_IN_A_ROW = 5
-"""Pops of a stock server that may fail one after the other."""
+"""Pops that may fail, or bring what cannot be, one after the other."""
 
 
 class JobReader:
@@ -46,6 +50,8 @@ class JobReader:
     again : bool
         Whether these items are run again because answers were lost. On a stock server the end is then waited
         for with calls that take nothing, and all is popped at once: one answer that may be lost, not many.
+    start : int
+        How many results somebody else has dealt with already.
     """
 
     def __init__(
@@ -56,17 +62,25 @@ class JobReader:
         expected: int | None,
         identified: bool = False,
         again: bool = False,
+        start: int = 0,
     ) -> None:
         self.uuid = uuid
         self.state: JobState | None = None
         """The last answer."""
         self.expired = False
         """Whether the server no longer knows the job."""
+        self.miscounted: errors.ProtocolError | None = None
+        """How a stock server's results do not fit the images; nothing tells then which belongs to which."""
         self._shared = shared
         self._expected = expected
         self._identified = identified
         self._again = again
-        self._received = 0
+        self._acked = False
+        self._received = start
+        self._handled = start
+        self._out_of_turn: set[int] = set()
+        self._lock = threading.Lock()
+        self._began_at = 0.0
         self._changed_at = 0.0
         self._seen: tuple[str, int | None, int] = ("", None, 0)
         shared.uuid = uuid
@@ -83,37 +97,83 @@ class JobReader:
         Raises
         ------
         ProtocolError
-            If more come than images were sent.
+            If more come than were asked for, where each tells what it belongs to; or if a server with ``ack``
+            goes on sending what cannot be.
         JobTimeoutError
             If nothing changes for too long.
         """
-        self._changed_at = self._shared.clock.now()
-        acked = "ack" in self._shared.facts.info().features
-        groups = self._read_acked() if acked else self._read_stock()
+        self._began_at = self._changed_at = self._shared.clock.now()
+        self._acked = "ack" in self._shared.facts.info().features
+        groups = self._read_acked() if self._acked else self._read_stock()
         while True:
             with self._shared.counters.timed("seconds_wait"):
                 group = next(groups, None)
             if group is None:
                 return
             self._received += len(group)
-            if self._expected is not None and self._received > self._expected:
-                raise errors.ProtocolError(
-                    f"job {self.uuid} answered {self._received} results for {self._expected} items"
-                )
+            if self._exceeds(0):
+                raise self._wrong_count(self._received)
             yield group
+
+    @property
+    def received(self) -> int:
+        """How many results have been yielded."""
+        return self._received
+
+    def _exceeds(self, more: int) -> bool:
+        """Whether so many more results would be too many."""
+        return self._expected is not None and self._received + more > self._expected
+
+    def _wrong_count(self, came: int) -> errors.ProtocolError:
+        """Make the error for results that are too many or too few."""
+        return errors.ProtocolError(f"job {self.uuid} answered {came} results for {self._expected} items")
+
+    def handled_by_caller(self, number: int) -> Callable[[], None] | None:
+        """Return what is to be called once the caller has dealt with a result; None where nobody asks."""
+        return partial(self.handle, number) if self._acked else None
+
+    def handle(self, number: int) -> None:
+        """Note that a result needs to be kept by the server no longer."""
+        with self._lock:
+            self._out_of_turn.add(number)
+            while self._handled + 1 in self._out_of_turn:
+                self._handled += 1
+                self._out_of_turn.discard(self._handled)
+
+    @property
+    def all_handled(self) -> bool:
+        """Whether the caller has dealt with every result, or nobody needs to know."""
+        return not self._acked or self._handled >= self._received
 
     def _read_acked(self) -> Iterator[list[JSONObject]]:
         """Read by number: asking again from the last one gives the same answer."""
+        # Where the server can tell the two apart, what has arrived is acknowledged only when the caller has
+        # dealt with it: so another process can go on from there.
+        after = "after" in self._shared.facts.info().features
         half = self._shared.options.connection.read_timeout / 2
         wait = min(LONG_POLL, half) if "wait" in self._shared.facts.info().features else None
-        pace = PollPace()
+        pace, broken = PollPace(), 0
         while not self._shared.cancel.is_set():
-            call = calls.pop_acked(self.uuid, ack=self._received, wait=wait, limit=POP_LIMIT)
+            call = calls.pop_acked(
+                self.uuid,
+                ack=self._handled if after else self._received,
+                after=self._received if after else None,
+                wait=wait,
+                limit=POP_LIMIT,
+            )
             reply = self._call(call)
             if self._is_gone(reply):
                 return
-            state, found = self._note(parse_job(reply))
-            self._check_numbers(found)
+            try:
+                state, found = self._note(self._numbered(parse_job(reply)))
+            except errors.ProtocolError:
+                broken += 1
+                self._shared.caller.retries[Failure.GARBLED.value] += 1
+                if broken >= LOST_IN_A_ROW:
+                    raise
+                self._rest(pace, False)
+                continue
+            broken = 0
             if some := bool(found):
                 yield found
             if state.finished and (not some or self._received == self._expected):
@@ -142,13 +202,18 @@ class JobReader:
             stage=stage,
         )
 
-    def _check_numbers(self, found: Sequence[JSONObject]) -> None:
-        """Make sure that the results go on from the last one."""
+    def _numbered(self, state: JobState) -> JobState:
+        """Return the state with its results in the order of their numbers, which must go on from the last."""
+        found = sorted(state.results, key=_number)
         for offset, item in enumerate(found, start=self._received + 1):
-            if item.get("number") != offset:
+            if _number(item) != offset:
                 raise errors.ProtocolError(
-                    f"job {self.uuid} answered result {item.get('number')!r} where {offset} follows"
+                    f"job {self.uuid} answered result {item.get('number')!r} where {offset} follows; "
+                    "is another process reading this job?"
                 )
+        if self._exceeds(len(found)):
+            raise self._wrong_count(self._received + len(found))
+        return replace(state, results=found)
 
     def _read_stock(self) -> Iterator[list[JSONObject]]:
         """Read by popping; after a lost answer hold back until the count is known."""
@@ -157,16 +222,18 @@ class JobReader:
         pace, lost, held = PollPace(), 0, list[JSONObject]()
         doubtful = False
         while not self._shared.cancel.is_set():
-            reply = self._pop_stock(lost)
-            if reply is None:
+            popped = self._pop_stock(lost)
+            if self.expired:
+                return
+            if popped is None:
                 doubtful, lost = True, lost + 1
                 self._rest(pace, False)
                 continue
             lost = 0
-            if self._is_gone(reply):
+            state, found = self._note(popped)
+            del popped  # all of it would stay in memory while the caller takes its time
+            if not (doubtful or self._identified) and self._is_miscounted(state, len(found)):
                 return
-            state, found = self._note(parse_job(reply))
-            del reply  # all of it would stay in memory while the caller takes its time
             if some := bool(found):
                 if doubtful and not self._identified:
                     held.extend(found)
@@ -195,16 +262,17 @@ class JobReader:
                 return
             self._rest(pace, False)
 
-    def _pop_stock(self, lost: int) -> Reply | None:
-        """Pop once; None if the answer may have been lost together with results."""
+    def _pop_stock(self, lost: int) -> JobState | None:
+        """Pop once; None if the answer may have been lost together with results, or the job is gone."""
         try:
-            return self._call(calls.pop(self.uuid))
+            reply = self._call(calls.pop(self.uuid))
+            return None if self._is_gone(reply) else parse_job(reply)
         except (errors.ConnectError, errors.JobTimeoutError):
             raise
         except errors.ServerFaultError as error:
             if error.status == 500 and self._seems_forgotten():
                 self.expired = True
-                return Reply(500, {}, b"no such uuid")
+                return None
             if lost + 1 >= LOST_IN_A_ROW:
                 raise
         except (errors.TransportError, errors.RateLimitError):
@@ -227,6 +295,14 @@ class JobReader:
             self._shared.caller.call(calls.session_info())
         return True
 
+    def _is_miscounted(self, state: JobState, more: int) -> bool:
+        """Whether the results are too many, or in the end too few, though no answer was lost: note it."""
+        came = self._received + more
+        ended = state.finished and state.stage is Stage.FINISHED
+        if self._exceeds(more) or (ended and self._expected is not None and came < self._expected):
+            self.miscounted = self._wrong_count(came)
+        return self.miscounted is not None
+
     def _is_complete(self, held: int) -> bool:
         """Whether nothing was lost, by the numbers of the last answer."""
         assert self.state is not None
@@ -247,12 +323,33 @@ class JobReader:
             self._seen, self._changed_at = seen, now
         elif now - self._changed_at > self._shared.options.idle_timeout:
             raise self._stands_still()
+        self._check_start(state, now)
+        self._shared.check_time()
+        self._shared.sweep()
         self.state = replace(state, results=(), raw={})
         self._shared.watch(self.state)
         return self.state, list(state.results)
+
+    def _check_start(self, state: JobState, now: float) -> None:
+        """Raise if the job does not begin to run."""
+        longest = self._shared.options.start_timeout
+        if longest is not None and state.stage is Stage.PREPARING and now - self._began_at > longest:
+            raise errors.JobTimeoutError(
+                f"job {self.uuid} has not begun to run after start_timeout={longest:g} s: its stage is "
+                f"{state.stage_text!r}. The server may be loading its model, or be busy with other jobs; "
+                "pass a larger start_timeout",
+                uuid=self.uuid,
+                stage=state.stage_text,
+            )
 
     def _rest(self, pace: PollPace, got_some: bool) -> None:
         """Wait before the next poll."""
         self._shared.clock.wait(
             self._shared.cancel, pace.after_results() if got_some else pace.after_nothing()
         )
+
+
+def _number(item: JSONObject) -> int:
+    """Return a result's number; 0, which no result has, where there is none."""
+    number = item.get("number")
+    return number if isinstance(number, int) and not isinstance(number, bool) else 0

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from predsession.clock import Clock
 from predsession.jobs.batch import Outcome
 
+Handled = Callable[[], None]
+"""Called once the caller has dealt with an outcome: when the next one is asked for."""
 ROOM = 64
 """Outcomes that may wait for a slow caller; beyond, the pipeline waits, and memory stays flat."""
 
@@ -29,19 +31,20 @@ class Outlet:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        self._waiting: deque[Outcome] = deque()
+        self._waiting: deque[tuple[Outcome, Handled | None]] = deque()
+        self._with_caller: Handled | None = None
         self._ended = False
         self._error: BaseException | None = None
         self.passed = 0
         """Outcomes put so far."""
 
-    def put(self, outcome: Outcome, *, timeout: float) -> bool:
+    def put(self, outcome: Outcome, *, timeout: float, handled: Handled | None = None) -> bool:
         """Hand over an outcome; False if there was no room in time. After the end it is dropped."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._ended or len(self._waiting) < ROOM, timeout):
                 return False
             if not self._ended:
-                self._waiting.append(outcome)
+                self._waiting.append((outcome, handled))
                 self.passed += 1
                 self._changed.notify_all()
             return True
@@ -90,6 +93,9 @@ class Outlet:
         queue.Empty
             If nothing came in time.
         """
+        if self._with_caller is not None:
+            self._with_caller()
+            self._with_caller = None
         deadline = None if timeout is None else self._clock.now() + timeout
         while True:
             left = 0.1 if deadline is None else min(0.1, deadline - self._clock.now())
@@ -97,7 +103,8 @@ class Outlet:
                 self._changed.wait_for(lambda: self._ended or bool(self._waiting), max(0.0, left))
                 if self._waiting:
                     self._changed.notify_all()
-                    return self._waiting.popleft()
+                    outcome, self._with_caller = self._waiting.popleft()
+                    return outcome
                 if self._ended:
                     break
             refresh()

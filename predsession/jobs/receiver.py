@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from predsession import errors
 from predsession.inputs.items import Item
 from predsession.jobs.batch import Batch, Slot
-from predsession.jobs.ending import check_failed, finish, missing_results
+from predsession.jobs.ending import check_failed, finish, missing_results, untrusted
 from predsession.jobs.flight import Flight
 from predsession.jobs.job import JobReader
 from predsession.jobs.pace import UploadSize
@@ -68,7 +68,8 @@ class Receiver:
             missing = present.missing()
             if missing and not self._shared.cancel.is_set():
                 if any(slot.tries >= MOST_TRIES for slot in missing):
-                    raise missing_results([slot.item.label for slot in missing], MOST_TRIES, reader)
+                    fault = missing_results([slot.item.label for slot in missing], MOST_TRIES, reader)
+                    raise fault from (reader.miscounted if reader is not None else None)
                 todo.extendleft(reversed(self._submitter.submit(missing)))
             self._hand_over(batch)
 
@@ -78,15 +79,21 @@ class Receiver:
         began = max(batch.sent_at, self._free_since)
         again = any(slot.tries > 1 for slot in batch.sent)
         reader = JobReader(shared, uuid, expected=len(batch.sent), again=again)
+        number = 0
         for group in reader.results():
             with shared.counters.timed("seconds_parse"):
                 for item in group:
-                    self._settle_slot(next(waiting), item)
+                    slot = next(waiting)
+                    number += 1
+                    slot.handled = reader.handled_by_caller(number)
+                    self._settle_slot(slot, item)
             self._hand_over(whole)
         self._free_since = shared.clock.now()
         if not shared.cancel.is_set():
             self._size.measured(len(batch.sent), self._free_since - began)
             finish(shared, reader, self.finals)
+            if reader.miscounted is not None and reader.received:
+                raise untrusted([slot.item.label for slot in batch.sent], reader)
             self._check_end(batch, reader)
         return reader
 
@@ -123,10 +130,10 @@ class Receiver:
     def _hand_over(self, batch: Batch) -> None:
         """Pass on the outcomes that are next in order."""
         while batch.handed < len(batch.slots):
-            outcome = batch.slots[batch.handed].outcome
-            if outcome is None or self._shared.cancel.is_set():
+            slot = batch.slots[batch.handed]
+            if slot.outcome is None or self._shared.cancel.is_set():
                 return
-            self._shared.hand_over(outcome)
+            self._shared.hand_over(slot.outcome, key=slot.key, handled=slot.handled)
             batch.handed += 1
 
 

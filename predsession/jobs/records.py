@@ -12,14 +12,16 @@ from collections.abc import Sequence
 
 from predsession import errors
 from predsession.http.transport import ConnectionOptions
-from predsession.jobs.clips import choose_tracking
+from predsession.jobs.batch import Outcome
 from predsession.jobs.ending import check_failed, finish, missing_results
 from predsession.jobs.flight import Flight
 from predsession.jobs.job import JobReader
+from predsession.jobs.journal import Journal
 from predsession.jobs.receiver import MOST_TRIES
 from predsession.jobs.remote import LibraryLoader
 from predsession.jobs.shared import Shared
 from predsession.jobs.start import Starter
+from predsession.jobs.trackers import choose_tracking
 from predsession.prediction import Prediction
 from predsession.wire.calls import Call
 from predsession.wire.jsontypes import JSON, JSONObject
@@ -60,23 +62,49 @@ class IdCourse:
         self._endpoint = endpoint
         self._token = token
         self._starter = Starter(shared)
-        self._flight: Flight[str] = Flight()
+        self._flight: Flight[str | None] = Flight()
         self._handed = 0
         self._seen: Counter[int] = Counter()
         self._asked = Counter(target.images or ())
         self._total = None if target.images is None else len(target.images)
         self._finals: list[JSON] = []
+        self._kept: list[JSONObject] = []
 
     def send_all(self) -> None:
         """Start the job."""
         if self._config is not None:
             self._tracking = choose_tracking(self._shared.facts.info().raw, self._config)
+        if self._shared.journal is not None:
+            self._recall(self._shared.journal)
+        left = (self._asked - self._seen).elements()
+        target = images_by_id(list(left), self._target.extra) if self._kept else self._target
         if self._flight.take_room(1):
-            self._flight.put(self._start(self._target))
+            self._flight.put(None if target.images == () else self._start(target))
 
     def end_sending(self, error: BaseException | None) -> None:
         """End the flight."""
         self._flight.end(error)
+
+    def _recall(self, journal: Journal) -> None:
+        """Find out which of the images asked for are kept."""
+        for image in self._target.images or ():
+            found = journal.find(f"image {image}")
+            if found is not None:
+                self._seen[image] += 1
+                self._kept.append(found)
+        self._shared.counters.add("kept", len(self._kept))
+        if self._total is not None and not self._is_replayed():
+            self._total -= len(self._kept)
+
+    def _is_replayed(self) -> bool:
+        """Whether the caller sees what is kept."""
+        return self._shared.journal is None or self._shared.journal.replay
+
+    def _key(self, outcome: Outcome) -> str | None:
+        """Return what an outcome is to be kept under: only images that were asked for by id are."""
+        if self._target.images is None or not isinstance(outcome, Prediction) or outcome.image_id is None:
+            return None
+        return f"image {outcome.image_id}"
 
     def _start(self, target: IdTarget) -> str:
         """Start a job."""
@@ -90,6 +118,9 @@ class IdCourse:
     def receive_all(self) -> None:
         """Read the job, and run again what is missing, where that can be."""
         uuid = self._flight.get()
+        for item in self._kept if self._is_replayed() else ():
+            self._shared.hand_over(self._predict(item))
+            self._handed += 1
         for tries in range(1, MOST_TRIES + 1):
             if uuid is None or self._shared.cancel.is_set():
                 return
@@ -110,11 +141,19 @@ class IdCourse:
     def _read(self, uuid: str) -> JobReader:
         """Read one job."""
         reader = JobReader(self._shared, uuid, expected=None, identified=True)
+        number = 0
         for group in reader.results():
             if self._target.images is None and reader.state is not None:
                 self._total = reader.state.total
             for item in group:
-                self._hand_over(item)
+                number += 1
+                outcome = self._outcome(item)
+                if outcome is None:
+                    reader.handle(number)
+                    continue
+                key = self._key(outcome)
+                self._shared.hand_over(outcome, key=key, handled=reader.handled_by_caller(number))
+                self._handed += 1
         if self._target.images is None and reader.state is not None:
             self._total = reader.state.total
         return reader
@@ -128,23 +167,19 @@ class IdCourse:
             return [f"one of {self._target.description}"] * least
         return []
 
-    def _hand_over(self, item: JSONObject) -> None:
-        """Turn a result into an outcome and pass it on; an image that came before is left out."""
+    def _outcome(self, item: JSONObject) -> Outcome | None:
+        """Turn a result into an outcome; None for an image that came before."""
         image = item.get("image_id")
         if self._target.images is not None and isinstance(image, int):
             if self._seen[image] >= self._asked[image]:
-                return
+                return None
             self._seen[image] += 1
         fault = parse_item_fault(item)
-        if fault is not None:
-            name = str(item.get("name") or image or f"item {self._handed}")
-            reason = f"{fault.message} ({fault.type})"
-            self._shared.hand_over(
-                errors.ItemError(f"{name}: {reason}", index=self._handed, name=name, reason=reason)
-            )
-        else:
-            self._shared.hand_over(self._predict(item))
-        self._handed += 1
+        if fault is None:
+            return self._predict(item)
+        name = str(item.get("name") or image or f"item {self._handed}")
+        reason = f"{fault.message} ({fault.type})"
+        return errors.ItemError(f"{name}: {reason}", index=self._handed, name=name, reason=reason)
 
     def _predict(self, item: JSONObject) -> Prediction:
         """Make the prediction, whose picture can be fetched by id."""

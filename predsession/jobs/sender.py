@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from predsession.clock import Clock
-from predsession.inputs.items import Item
 from predsession.jobs.batch import Batch, Ready, Slot
 from predsession.jobs.flight import Flight
 from predsession.jobs.pace import MOST_BYTES, MOST_IMAGES, UploadSize
@@ -52,19 +51,19 @@ class Upload:
 
 
 def send_all(
-    items: Iterable[Item],
+    slots: Iterable[Slot],
     submitter: Submitter,
     *,
     flight: Flight[Sequence[Batch]],
     size: UploadSize,
     clock: Clock,
 ) -> None:
-    """Send every item of the source, as the flight has room.
+    """Send every item of a source, as the flight has room.
 
     Parameters
     ----------
-    items : iterable of Item
-        In order; taken lazily.
+    slots : iterable of Slot
+        One for each item, in order; taken lazily. Those that have an outcome are not sent.
     submitter : Submitter
         Prepares and sends.
     flight : Flight
@@ -74,20 +73,19 @@ def send_all(
     clock : Clock
         Time.
     """
-    for upload in _uploads(items, submitter, size, clock):
+    for upload in _uploads(slots, submitter, size, clock):
         if not flight.take_room(len(upload.ready)):
             return
         flight.put(submitter.send(upload.slots, upload.ready))
 
 
-def _uploads(items: Iterable[Item], submitter: Submitter, size: UploadSize, clock: Clock) -> Iterator[Upload]:
-    """Group the items by count, bytes and time; what came before an error of the source is still sent."""
+def _uploads(slots: Iterable[Slot], submitter: Submitter, size: UploadSize, clock: Clock) -> Iterator[Upload]:
+    """Group the slots by count, bytes and time; what came before an error of the source is still sent."""
     upload, wanted, began = Upload(), size.next(), clock.now()
     failure: BaseException | None = None
     try:
-        for item in items:
-            slot = Slot(item)
-            upload.add(slot, submitter.prepare(slot))
+        for slot in slots:
+            upload.add(slot, None if slot.outcome is not None else submitter.prepare(slot))
             if upload.full(wanted) or clock.now() - began > LONGEST_GATHERING:
                 yield upload
                 upload, wanted, began = Upload(), size.next(), clock.now()

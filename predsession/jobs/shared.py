@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from predsession import errors
 from predsession.clock import Clock, SystemClock
@@ -18,9 +19,14 @@ from predsession.jobs.cleanup import Ledger
 from predsession.jobs.counters import Counters
 from predsession.jobs.facts import ServerFacts
 from predsession.jobs.outlet import Outlet
+from predsession.prediction import Prediction
 from predsession.wire import calls
 from predsession.wire.replies import JobState
 from predsession.wire.submits import SubmitOptions
+
+if TYPE_CHECKING:
+    from predsession.jobs.job import JobReader
+    from predsession.jobs.journal import Journal
 
 CLEANUP_POLICY = RetryPolicy(tries=3, base=0.1, cap=1.0, connect_for=3.0, first_connect_for=0.5)
 """Short: cleaning up must not hold up a caller who leaves; `cleanup.CLEANUP_SECONDS` bounds it as a whole."""
@@ -44,6 +50,10 @@ class PipelineOptions:
         What an image may hold.
     idle_timeout : float
         Seconds without any change after which a job is given up.
+    start_timeout : float or None
+        Seconds after which a job that does not begin to run is given up.
+    total_timeout : float or None
+        Seconds after which the whole run is given up.
     clock : Clock
         Time.
     """
@@ -53,6 +63,8 @@ class PipelineOptions:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     limits: ImageLimits = field(default_factory=ImageLimits)
     idle_timeout: float = 600.0
+    start_timeout: float | None = None
+    total_timeout: float | None = None
     clock: Clock = field(default_factory=SystemClock)
 
 
@@ -67,6 +79,8 @@ class Shared:
         How.
     lost : callable, optional
         Returns the last words of a server that is known to have ended, None while it runs.
+    journal : Journal, optional
+        Keeps what arrives; closed with the pipeline.
     """
 
     def __init__(
@@ -75,12 +89,16 @@ class Shared:
         options: PipelineOptions,
         *,
         lost: Callable[[], str | None] | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.transport = transport
         self.options = options
         self.clock = options.clock
         self.cancel = threading.Event()
-        self.caller = Caller(transport, options.retry, options.clock, self.cancel, lost=lost)
+        self.journal = journal
+        total = options.total_timeout
+        self._ends = None if total is None else self.clock.now() + total
+        self.caller = Caller(transport, options.retry, options.clock, self.cancel, lost=lost, ends=self._ends)
         self.counters = Counters(options.clock)
         self.outlet = Outlet(options.clock)
         self.facts = ServerFacts(self.caller)
@@ -94,6 +112,7 @@ class Shared:
         """Whether the sender is waiting for the caller's own iterator, which may take as long as it likes."""
         self.warnings: deque[Warning] = deque()
         """What the caller is to be warned of, on its own thread."""
+        self._unhandled: deque[JobReader] = deque()
 
     def warn(self, warning: Warning) -> None:
         """Let the caller be warned with the next outcome."""
@@ -103,10 +122,55 @@ class Shared:
         """Keep what the present job's last answer showed."""
         self.state = state
 
-    def hand_over(self, outcome: Outcome) -> None:
-        """Pass on an outcome, waiting for a slow caller; the live jobs are kept alive meanwhile."""
-        while not self.outlet.put(outcome, timeout=self._patience()):
+    def hand_over(
+        self, outcome: Outcome, *, key: str | None = None, handled: Callable[[], None] | None = None
+    ) -> None:
+        """Pass on an outcome, waiting for a slow caller; the live jobs are kept alive meanwhile.
+
+        Parameters
+        ----------
+        outcome : Prediction or ItemError
+            What became of an item.
+        key : str, optional
+            What the journal is to keep it under, before the caller sees it.
+        handled : callable, optional
+            To be called once the caller has dealt with it.
+        """
+        if self.journal is not None and key is not None and isinstance(outcome, Prediction):
+            self.journal.keep(key, outcome)
+        while not self.outlet.put(outcome, timeout=self._patience(), handled=handled):
+            self.check_time()
             self._keep_alive()
+        self.sweep()
+
+    def clear_when_handled(self, reader: JobReader) -> None:
+        """Clear a job that has ended, as soon as the caller has dealt with all that came of it."""
+        self.ledger.ended(reader.uuid)
+        self._unhandled.append(reader)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Clear the jobs that were dealt with; on the receiver's thread."""
+        while self._unhandled and self._unhandled[0].all_handled:
+            self.ledger.finished(self._unhandled.popleft().uuid)
+
+    def check_time(self) -> None:
+        """Raise `JobTimeoutError` once the run's own time is over."""
+        if self.is_overtime():
+            raise self.overtime()
+
+    def is_overtime(self) -> bool:
+        """Whether the run's own time is over."""
+        return self._ends is not None and self.clock.now() >= self._ends
+
+    def overtime(self) -> errors.JobTimeoutError:
+        """Make the error for a run that takes too long."""
+        return errors.JobTimeoutError(
+            f"the run was not over after total_timeout={self.options.total_timeout:g} s; "
+            f"{self.outlet.passed} results had come. Pass a larger total_timeout, or resume= to keep them",
+            uuid=self.uuid or "",
+            stage=self.state.stage_text if self.state else "",
+        )
 
     def _patience(self) -> float:
         """Return how long the server may go without a sign of life."""

@@ -91,10 +91,10 @@ class Submitter:
         counters.add("resent_items", sum(one.slot.tries > 0 for one in ready))
         for one in ready:
             one.slot.tries += 1
-        first = ready[0].slot.item.index
+        indexes = [one.slot.item.index for one in ready]
 
         def call(key: str, idempotent: bool) -> Call:
-            return submits.submit_images(options, key=key, first_index=first, idempotent=idempotent)
+            return submits.submit_images(options, key=key, indexes=indexes, idempotent=idempotent)
 
         return self._starter.start(call, lambda prefix: [_part(one, prefix) for one in ready])
 

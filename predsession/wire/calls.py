@@ -67,15 +67,17 @@ def pop(uuid: str) -> Call:
     return Call("pop_inference_results", {"inference_request_uuid": uuid}, Repeat.REFUSED)
 
 
-def pop_acked(uuid: str, *, ack: int, wait: float | None, limit: int) -> Call:
-    """Fetch the results after number `ack` and let the server forget the others (extension ``ack``).
+def pop_acked(uuid: str, *, ack: int, after: int | None = None, wait: float | None, limit: int) -> Call:
+    """Fetch results by number and let the server forget those up to `ack` (extension ``ack``).
 
     Parameters
     ----------
     uuid : str
         The job.
     ack : int
-        The number of the last result that has arrived; 0 at first.
+        The number of the last result that nobody needs any more; 0 at first.
+    after : int or None
+        The number of the last result that has arrived (extension ``after``); None where that is `ack`.
     wait : float or None
         Seconds the server may hold the answer (extension ``wait``); None where it has no such thing.
     limit : int
@@ -89,6 +91,8 @@ def pop_acked(uuid: str, *, ack: int, wait: float | None, limit: int) -> Call:
     state: dict[str, JSON] = {"inference_request_uuid": uuid, "ack": ack, "limit": limit}
     if wait is not None:
         state["wait"] = wait
+    if after is not None:
+        state["after"] = after
     return Call("pop_inference_results", state)
 
 

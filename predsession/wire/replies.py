@@ -16,6 +16,8 @@ from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.stages import Stage, parse_stage
 
 FEATURES = frozenset({"ack", "after", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes"})
+SHORTEST_LEASE = 0.1
+"""Seconds; who asks for less is asked for signs of life no more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class ServerInfo:
     features : frozenset of str
         Of the extension ``predsession/1``; empty for a stock server.
     lease : float or None
-        Seconds after which a job that nobody names is stopped.
+        Seconds after which a job that nobody names is stopped; at least `SHORTEST_LEASE`.
     max_batch_size : int or None
         The model's own limit.
     raw : mapping
@@ -64,6 +66,8 @@ class JobState:
         In the server's own words.
     results : sequence of mapping
         The result items that came along; none with progress and status.
+    pending : int
+        How many results wait, where only their count came along.
     current, total : int or None
         Items done and to do, where the server knows.
     finished : bool
@@ -79,6 +83,7 @@ class JobState:
     stage: Stage
     stage_text: str = ""
     results: Sequence[JSONObject] = ()
+    pending: int = 0
     current: int | None = None
     total: int | None = None
     finished: bool = False
@@ -96,7 +101,7 @@ def parse_info(reply: Reply) -> ServerInfo:
     return ServerInfo(
         app_name=str(body.get("app_name") or ""),
         features=frozenset(listed & FEATURES) if known else frozenset(),
-        lease=_number(extension.get("lease_s")) if known else None,
+        lease=_lease(extension.get("lease_s")) if known else None,
         max_batch_size=_count(body.get("max_batch_size")),
         raw=body,
     )
@@ -159,11 +164,15 @@ def parse_job(reply: Reply) -> JobState:
     body = parse_json(reply)
     if not isinstance(body, Mapping) or not isinstance(body.get("stage"), str):
         raise errors.ProtocolError(f"{reply.url} answered without a stage: {reply.head!r}", url=reply.url)
-    numbers = as_object(body.get("progress"))
+    pending = _count(body.get("pending_results"))
+    # Where results are only counted, a stock server's progress is true in one stage alone (docs/protocol.md).
+    truth = "progress" if pending is None or "preparing_progress" not in body else "preparing_progress"
+    numbers = as_object(body.get(truth))
     return JobState(
         stage=parse_stage(body["stage"]),
         stage_text=str(body["stage"]),
         results=_results(body.get("pending_results"), reply),
+        pending=pending or 0,
         current=_count(numbers.get("current")),
         total=_count(numbers.get("total")),
         finished=body.get("finished") is True,
@@ -198,7 +207,16 @@ def _number(value: JSON) -> float | None:
     """Return a finite number, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
+
+
+def _lease(value: JSON) -> float | None:
+    """Return a lease, or None where it is none; signs of life for one of 0 would be a storm."""
+    seconds = _number(value)
+    return max(seconds, SHORTEST_LEASE) if seconds is not None and seconds > 0 else None
 
 
 def _count(value: JSON) -> int | None:
@@ -235,6 +253,10 @@ class LiveJob:
         The session it belongs to.
     first_index : int or None
         Position in the session's source of its first item.
+    indexes : tuple of int or None
+        Of each, where they do not follow one another.
+    acked : int
+        How many of its results nobody needs any more.
     current, total : int or None
         Items done and to do.
     stage_text : str
@@ -248,6 +270,8 @@ class LiveJob:
     uuid: str
     session: str | None = None
     first_index: int | None = None
+    indexes: tuple[int, ...] | None = None
+    acked: int = 0
     current: int | None = None
     total: int | None = None
     stage_text: str = ""
@@ -267,9 +291,18 @@ def _live_job(entry: JSONObject) -> LiveJob:
         uuid=str(entry.get("uuid") or ""),
         session=session if isinstance(session, str) else None,
         first_index=_count(entry.get("first_index")),
+        indexes=_counts(entry.get("indexes")),
+        acked=_count(entry.get("acked")) or 0,
         current=_count(numbers.get("current")),
         total=_count(numbers.get("total")),
         stage_text=str(entry.get("stage") or ""),
         age=_number(entry.get("age_s")),
         raw=entry,
     )
+
+
+def _counts(value: JSON) -> tuple[int, ...] | None:
+    """Return a list of counts, None for anything else."""
+    counts = [_count(each) for each in as_list(value)]
+    known = tuple(count for count in counts if count is not None)
+    return known if known and len(known) == len(counts) else None

@@ -14,7 +14,7 @@ from predsession.wire.calls import Call, Repeat
 from predsession.wire.jsontypes import JSON, JSONObject
 
 
-def submit_images(options: SubmitOptions, *, key: str, first_index: int, idempotent: bool) -> Call:
+def submit_images(options: SubmitOptions, *, key: str, indexes: Sequence[int], idempotent: bool) -> Call:
     """Start a job on the images that are sent along.
 
     Parameters
@@ -23,8 +23,8 @@ def submit_images(options: SubmitOptions, *, key: str, first_index: int, idempot
         What all submits of a session have in common.
     key : str
         Names this logical submit; a server with ``idempotency`` starts one job a key.
-    first_index : int
-        Position in the source of the first image (extension ``list``).
+    indexes : sequence of int
+        Position in the source of each image (extension ``list``).
     idempotent : bool
         Whether the server has ``idempotency``.
 
@@ -34,7 +34,9 @@ def submit_images(options: SubmitOptions, *, key: str, first_index: int, idempot
         To be sent with the files. A stock server ignores the header and the additional keys.
     """
     state: dict[str, JSON] = {"settings": dict(options.settings), "item_errors": True}
-    state.update(session=options.session, first_index=first_index)
+    state.update(session=options.session, first_index=indexes[0])
+    if list(indexes) != list(range(indexes[0], indexes[0] + len(indexes))):
+        state["indexes"] = list(indexes)
     if options.batch_size is not None:
         state["batch_size"] = options.batch_size
     repeat = Repeat.SAFE if idempotent else Repeat.REFUSED
@@ -82,6 +84,7 @@ def submit_video(
     *,
     stride: int = 1,
     tracking: Tracking | None = None,
+    first_index: int | None = None,
     key: str,
     idempotent: bool,
 ) -> Call:
@@ -98,6 +101,8 @@ def submit_video(
         Of all, where `frames` is None.
     tracking : Tracking or None
         How to track, if at all.
+    first_index : int or None
+        Position in the source of the first frame (extension ``list``), where that is known.
     key, idempotent
         As for `submit_images`.
 
@@ -115,6 +120,8 @@ def submit_video(
         state.update(_frame_keys(frames))
     if options.batch_size is not None:
         state["batch_size"] = options.batch_size
+    if first_index is not None:
+        state["first_index"] = first_index
     if tracking is not None:
         state.update(tracker=tracking.tracker, tracker_settings=dict(tracking.settings))
     repeat = Repeat.SAFE if idempotent else Repeat.REFUSED

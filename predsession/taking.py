@@ -1,0 +1,207 @@
+"""Taking predictions from a session, one by one, and ending it: what happens on the caller's own thread.
+
+Invariants: any error closes the session, and is the one that is raised; what goes wrong while cleaning up is
+a note on it. All that shows progress happens here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import warnings
+import weakref
+from types import TracebackType
+from typing import Self
+
+from predsession.checks import check_seconds
+from predsession.errors import ItemError, JobTimeoutError, SessionClosedError
+from predsession.jobs.batch import Outcome
+from predsession.jobs.pipeline import note_failures
+from predsession.prediction import Prediction
+from predsession.progress import Progress
+from predsession.steps import AsyncSteps
+from predsession.views import SessionViews
+
+
+class SessionTaking(SessionViews):
+    """The part of a session that hands out and ends; `PredictionSession` sets its attributes."""
+
+    _ended: bool
+    _first_error: BaseException | None
+    _steps: AsyncSteps
+    _progress: Progress
+    _finalizer: weakref.finalize[..., SessionTaking]
+
+    # Iterating.
+
+    def next(self, *, timeout: float | None = None, block: bool = True) -> Outcome:
+        """Return the next prediction.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait; by default as long as it takes. Its expiry stops nothing: ask again.
+        block : bool
+            False returns what is there, or raises at once.
+
+        Returns
+        -------
+        Prediction or ItemError
+            An `ItemError` only with ``on_error="yield"``.
+
+        Raises
+        ------
+        StopIteration
+            After the last one.
+        JobTimeoutError
+            If none came within `timeout`.
+        ItemError
+            With ``on_error="raise"``, for an input that cannot be read or was refused.
+        JobFailedError, MissingResultsError, TransportError, ResponseError
+            If the run cannot go on. Everything before it has been returned then.
+        SessionClosedError
+            If the session was closed before its end.
+        """
+        wait = None if timeout is None else check_seconds("timeout", timeout, least=0.0)
+        try:
+            outcome = self._take(wait if block else 0.0)
+        except queue.Empty:
+            raise JobTimeoutError(f"no prediction arrived within {wait or 0:g} s; the job goes on") from None
+        if outcome is None:
+            raise StopIteration
+        return outcome
+
+    def _take(self, timeout: float | None) -> Outcome | None:
+        """Return the next outcome that the caller should see, None at the end."""
+        while True:
+            outcome = self._take_any(timeout)
+            if not isinstance(outcome, ItemError):
+                return outcome
+            self._errors.append(outcome)
+            if self._on_error == "yield":
+                return outcome
+            if self._on_error == "raise":
+                self._fail(outcome)
+                raise outcome
+
+    def _take_any(self, timeout: float | None) -> Outcome | None:
+        """Return the next outcome, None at the end; any error closes the session."""
+        if self._ended:
+            return None
+        if self._closed:
+            raise self._closed_error()
+        try:
+            outcome = self._pipeline.shared.outlet.get(timeout, self._while_waiting)
+        except queue.Empty:
+            raise
+        except BaseException as error:
+            self._fail(error)
+            raise
+        if outcome is None and self._closed:
+            raise self._closed_error()  # closed from another thread, while this one was waiting
+        if outcome is None:
+            self._ended = True
+            self.close()
+        else:
+            self._taken += 1
+            kind = "item_errors" if isinstance(outcome, ItemError) else "predictions"
+            self._pipeline.shared.counters.add(kind)
+            if self._book is not None and isinstance(outcome, Prediction):
+                self._book.add(outcome)
+        try:
+            self._show()
+        except BaseException as error:  # the caller's own bar, or a warning that is an error
+            self._fail(error)
+            raise
+        return outcome
+
+    def _fail(self, error: BaseException) -> None:
+        """Close because of an error, which later calls will name as their cause."""
+        self._first_error = error
+        self._close_after(error)
+
+    def _closed_error(self) -> SessionClosedError:
+        """Make the error for a session that is asked for more."""
+        error = SessionClosedError("the session is closed; open a new one to run the rest")
+        error.__cause__ = self._first_error
+        return error
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Outcome:
+        return self.next()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Outcome:
+        return await self._steps.next(self._take)
+
+    # Ending.
+
+    def stop(self) -> None:
+        """End the work, on the server too. What has arrived can still be iterated. Idempotent."""
+        self._pipeline.stop()
+
+    def detach(self) -> str:
+        """Let go of everything here, and leave the jobs running on the server.
+
+        Returns
+        -------
+        str
+            `session_id`, for `PredictionSession.attach`. What has arrived and was not taken is still on a
+            server with ``ack``; a stock one knows the jobs only by their uuids (see `status`), and has no
+            results that have arrived here. A server with a ``lease`` ends what nobody attaches to in time.
+        """
+        self._closed = True
+        if self._finalizer.detach() is not None:
+            self._pipeline.detach()
+        self._progress.close()
+        return self.session_id
+
+    def close(self) -> None:
+        """Stop, and let go of everything. Idempotent."""
+        self._closed = True
+        try:
+            self._finalizer()
+        finally:
+            self._progress.close()
+
+    def _close_after(self, error: BaseException | None) -> None:
+        """Close; an error that is on its way stays the one that is raised, what follows is noted on it."""
+        try:
+            self.close()
+        except Exception as other:
+            if error is None:
+                raise
+            error.add_note(f"while closing: {type(other).__name__}: {other}")
+        if error is not None:
+            note_failures(error, self._pipeline.shared.ledger)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close_after(error)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self._close_after, error)
+
+    def _while_waiting(self) -> None:
+        """Do what is to be done while nothing comes."""
+        self._pipeline.shared.check_time()
+        self._show()
+
+    def _show(self) -> None:
+        """Bring the bar up to date, and warn of what there is to be warned of."""
+        self._progress.update(self.progress())
+        while self._pipeline.shared.warnings:
+            warnings.warn(self._pipeline.shared.warnings.popleft(), stacklevel=4)
