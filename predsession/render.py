@@ -40,6 +40,7 @@ _WIDE_FONTS = (  # by the names that Debian, macOS and Windows give them; those 
     "arial.ttf",
 )
 _LONGEST = 120  # signs of a label that are looked at
+_MOST_LABELS = 1000  # more can nobody read on one picture, and each must find a place beside all others
 _NONE = np.zeros((0, 3))
 _ONE_COLOR: RGB = (255, 64, 64)
 _DARK, _LIGHT = (16, 16, 16), (255, 255, 255)
@@ -243,7 +244,7 @@ class _Pen:
     def label(self, text: str, box: npt.NDArray[np.floating], ink: RGB, *, lift: bool) -> None:
         """Write a text at its box: above it if there is room, in it, or below it; clear of keypoints."""
         text = "".join(sign if sign.isprintable() else " " for sign in text[:_LONGEST]).strip()
-        if not text:
+        if not text or len(self._labels) >= _MOST_LABELS:
             return
         font = _font(self._scale.letters, plain=max(map(ord, text)) < _LATIN_END)
         pad = max(1, self._scale.letters // 5)

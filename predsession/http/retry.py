@@ -151,7 +151,7 @@ def parse_retry_after(text: str, now: datetime | None = None) -> float | None:
     except ValueError:
         try:
             then = parsedate_to_datetime(text)
-        except ValueError:
+        except (ValueError, OverflowError):  # a year of twenty digits
             return None
         then = then if then.tzinfo else then.replace(tzinfo=UTC)
         return max(0.0, (then - (now or datetime.now(UTC))).total_seconds())

@@ -179,7 +179,7 @@ class Shown(Rows):
             outlines=self.outlines,
             lines=self.lines,
             keypoints=self.keypoints,
-            skeletons=[self._joints(title) for title in self.classes],
+            skeletons=self._joints(),
             box_rows=[kind in _BOXED for kind in self.shapes],
             thickness=thickness,
             opacity=opacity,
@@ -195,14 +195,19 @@ class Shown(Rows):
             for row, (title, score) in enumerate(zip(self.classes, self.scores, strict=True))
         ]
 
-    def _joints(self, title: str) -> list[tuple[int, int]]:
-        """Return which columns of `keypoints` a class's skeleton joins."""
-        info = self.meta.find(title)
-        if info is None or info.skeleton is None:
-            return []
+    def _joints(self) -> list[list[tuple[int, int]]]:
+        """Return for each object which columns of `keypoints` its class's skeleton joins."""
         column = {key: number for number, key in enumerate(self.keypoint_ids)}
-        edges = ((edge.src, edge.dst) for edge in info.skeleton.edges)
-        return [(column[src], column[dst]) for src, dst in edges if src in column and dst in column]
+        joints: dict[str, list[tuple[int, int]]] = {}
+        for title in set(self.classes):
+            info = self.meta.find(title)
+            edges = info.skeleton.edges if info is not None and info.skeleton is not None else ()
+            joints[title] = [
+                (column[edge.src], column[edge.dst])
+                for edge in edges
+                if edge.src in column and edge.dst in column
+            ]
+        return [joints[title] for title in self.classes]
 
     # -- in a notebook ------------------------------------------------------------------------------
 

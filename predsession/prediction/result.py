@@ -157,7 +157,7 @@ class Prediction(Shown):
             ids = {
                 title: number
                 for title, number in zip(meta.names, numbers, strict=True)
-                if isinstance(number, int)
+                if isinstance(number, int) and abs(number) < 1 << 63
             }
         number = index if isinstance(index, int) else 0
         made = cls.from_wire(item, meta=meta, index=number, name="", path=None, url=None, loader=loader)

@@ -7,6 +7,7 @@ Invariant: what is not asked for is never decoded, and a damaged object is an er
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Self, TypeVar, cast, overload
@@ -24,6 +25,11 @@ from predsession.wire.results import ResultItem, copied
 
 T = TypeVar("T")
 S = TypeVar("S", bound=np.generic)
+
+MOST_BYTES = 1 << 34
+"""No array of a prediction is larger, whatever sizes the answer claims: 16 GiB."""
+MOST_CROP_BYTES = 1 << 32
+"""The masks of one picture together, each cut to its own rectangle: 4 GiB."""
 
 
 class Cache(dict[str, object]):
@@ -71,6 +77,18 @@ def _frozen(array: npt.NDArray[S]) -> npt.NDArray[S]:
     """Protect an array that is handed out more than once."""
     array.flags.writeable = False
     return array
+
+
+def _zeros(name: str, shape: tuple[int, ...], dtype: type[S], remedy: str = "") -> npt.NDArray[S]:
+    """Return an array of zeros, or our error where memory cannot hold it: the answer says how large it is."""
+    try:
+        # Counted first: a system may promise any amount, and end the process once it is used.
+        if math.prod(shape) * np.dtype(dtype).itemsize <= MOST_BYTES:
+            return np.zeros(shape, dtype)
+    except (MemoryError, ValueError):
+        pass
+    sides = " x ".join(map(str, shape))
+    raise PredSessionError(f"{name or 'prediction'}: {sides} values do not fit into memory{remedy}")
 
 
 def _points(ring: Ring) -> npt.NDArray[np.float32]:
@@ -153,22 +171,31 @@ class Rows:
         A bitmap's is its own; a rectangle, a polygon (but for its holes), an oriented box and the outline
         of a cuboid are filled; a line is one pixel wide; a point, and each visible node of a graph, is one
         pixel. What lies outside the picture is cut off.
+
+        Raises
+        ------
+        ProtocolError
+            If an object is damaged, or together they take more than `MOST_CROP_BYTES`.
         """
-        crops = tuple(figure.crop(self.size) for figure in self._figures)
-        for crop in crops:
+        crops, left = [], MOST_CROP_BYTES
+        for figure in self._figures:
+            crop = figure.crop(self.size)
+            left -= (
+                crop.mask.size if all(crop.mask.strides) else 0
+            )  # a filled box is one value, seen everywhere
+            if left < 0:
+                raise ProtocolError(
+                    f"the masks up to object {len(crops)} take more than {MOST_CROP_BYTES} bytes"
+                )
             _frozen(crop.mask)
-        return crops
+            crops.append(crop)
+        return tuple(crops)
 
     @Kept
     def masks(self) -> npt.NDArray[np.bool_]:
         """(N, H, W) bool: the masks of `mask_crops`, each in a full picture. Large: N * H * W bytes."""
-        try:
-            full = np.zeros((len(self), self.size.height, self.size.width), np.bool_)
-        except (MemoryError, ValueError):
-            raise PredSessionError(
-                f"{self.name or 'prediction'}: {len(self)} masks of {self.size.width} x {self.size.height} "
-                "pixels do not fit into memory; use mask_crops"
-            ) from None
+        shape = (len(self), self.size.height, self.size.width)
+        full = _zeros(self.name, shape, np.bool_, "; use mask_crops")
         for page, (x, y, mask) in zip(full, self.mask_crops, strict=True):
             page[y : y + mask.shape[0], x : x + mask.shape[1]] = mask
         return _frozen(full)
@@ -212,7 +239,7 @@ class Rows:
         column of the empty id.
         """
         column = {key: number for number, key in enumerate(self.keypoint_ids)}
-        points = np.zeros((len(self), len(column), 3), np.float32)
+        points = _zeros(self.name, (len(self), len(column), 3), np.float32)
         for row, figure in zip(points, self._figures, strict=True):
             for node in figure.nodes():
                 row[column[node.id]] = node.x, node.y, node.visible

@@ -23,6 +23,9 @@ from predsession.errors import ProtocolError
 MAX_MASK_PIXELS = 1 << 28
 """No mask has more pixels than this, whatever size its picture claims (2**28 is 16384 x 16384)."""
 
+MAX_CROSSINGS = 1 << 27
+"""Points of an outline times rows of its mask: Pillow looks at each for each, up to 50 ns."""
+
 
 class Size(NamedTuple):
     """Width and height of a picture, in pixels."""
@@ -193,13 +196,16 @@ def fill_rings(size: Size, rings: Sequence[Ring]) -> MaskCrop:
     Raises
     ------
     ProtocolError
-        If it has more than `MAX_MASK_PIXELS` pixels.
+        If it has more than `MAX_MASK_PIXELS` pixels, or so many points that filling it would take minutes.
 
     References
     ----------
     The stock server fills holes with their outline too, after the outer ring.
     """
     left, top, width, height = _frame(size, box_around(rings[0]))
+    vertices = sum(map(len, rings))
+    if vertices * height > MAX_CROSSINGS:
+        raise ProtocolError(f"its outline has {vertices} points, too many to fill {height} rows")
     canvas = Image.new("L", (width, height))
     if width and height:
         pen = ImageDraw.Draw(canvas)

@@ -7,11 +7,19 @@ shows it, with secrets taken out.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from predsession import errors
 from predsession.wire.jsontypes import JSON
+
+MOST_NESTED = 100
+"""Levels of lists and objects in an answer; the deepest that is known has a dozen. Readers may recurse."""
+
+_PLAIN = bytes(set(range(256)) - set(b'[]{}"'))
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
+_STRINGS = re.compile(rb'(?:"[^"]*")+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +69,35 @@ def parse_json(reply: Reply) -> JSON:
     ResponseError
         For a status other than 2xx: the subclass that fits.
     ProtocolError
-        For a body that is not JSON.
+        For a body that is not JSON, or is nested more than `MOST_NESTED` levels deep.
     """
     check_status(reply)
     try:
         body: JSON = json.loads(reply.body)
-        return body
+        if not _is_deep(reply.body):
+            return body
+        failure = errors.ProtocolError(
+            f"{reply.url} answered JSON that is nested more than {MOST_NESTED} levels deep", url=reply.url
+        )
     except (ValueError, RecursionError):
         failure = not_json(reply)
     raise failure
+
+
+def _is_deep(text: bytes) -> bool:
+    """Return whether JSON has more than `MOST_NESTED` levels; far cheaper than walking through it."""
+    if len(text) <= 2 * MOST_NESTED:
+        return False
+    if b"\0" in text:  # UTF-16 or 32: there the bytes of a letter may look like brackets
+        text = text.decode(json.detect_encoding(text), "surrogatepass").encode("utf-8", "surrogatepass")
+    if b"\\" in text:
+        text = _ESCAPED.sub(b"", text)
+    brackets = _STRINGS.sub(b"", text.translate(None, _PLAIN))
+    for _ in range(MOST_NESTED):  # each round takes the innermost level away
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    return bool(brackets)
 
 
 def not_json(reply: Reply) -> errors.ProtocolError:

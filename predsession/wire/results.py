@@ -10,12 +10,11 @@ PROTOCOL.md, section 5: the result item.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from predsession.errors import ProtocolError
-from predsession.wire.fields import MAX_COORDINATE, shown
+from predsession.wire.fields import MAX_COORDINATE, MAX_VALUE, shown
 from predsession.wire.geometry import Size
 from predsession.wire.jsontypes import JSON, JSONObject
 
@@ -156,7 +155,7 @@ def _text(item: JSONObject, key: str) -> str | None:
 def _id(item: JSONObject, key: str) -> int | None:
     """Read a whole number that may be missing."""
     value = item.get(key)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63):
         return value
     raise ProtocolError(f"{key}: {shown(value)} is no whole number")
 
@@ -166,7 +165,8 @@ def _seconds(item: JSONObject, key: str) -> float | None:
     value = item.get(key)
     if value is None:
         return None
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    # The comparison is false for NaN, and for whole numbers that are too large for a float.
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_VALUE:
         return float(value)
     raise ProtocolError(f"{key}: {shown(value)} is no number of seconds")
 

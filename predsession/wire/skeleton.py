@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from predsession.wire.colors import RGB, color_from, color_text
-from predsession.wire.fields import as_text
+from predsession.wire.fields import MAX_COORDINATE, as_text
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 
 NODE_COLOR: RGB = (0, 0, 255)
@@ -136,6 +136,10 @@ class Skeleton:
 
 def _node_from(key: str, node: JSONObject) -> SkeletonNode:
     """Read one node of a template; a place that cannot be read is 0, 0."""
-    place = [value for value in as_list(node.get("loc")) if isinstance(value, (int, float))]
+    place = [
+        value
+        for value in as_list(node.get("loc"))
+        if isinstance(value, (int, float)) and abs(value) <= MAX_COORDINATE
+    ]
     x, y = (place[0], place[1]) if len(place) == 2 else (0, 0)
     return SkeletonNode(key, as_text(node.get("label")), x, y, color_from(node.get("color"), NODE_COLOR))
