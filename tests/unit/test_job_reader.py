@@ -108,10 +108,27 @@ def test_a_failure_while_preparing_ends_at_once() -> None:
     assert numbers(reader([job_reply(stage="Error", exception=fault)], 3)) == []
 
 
-def test_too_many_results_are_an_error() -> None:
-    """One result too many cannot belong to anybody."""
-    with pytest.raises(errors.ProtocolError, match="3 results for 2 items"):
-        numbers(reader([job_reply(items(1, 2, 3), stage="Finished", finished=True)], 2))
+@pytest.mark.parametrize("count", [3, 1])
+def test_a_count_that_does_not_fit_gives_nothing_out(count: int) -> None:
+    """One result too many, or too few without a lost answer: any of them may be another image's."""
+    job = reader([job_reply(items(*range(1, count + 1)), stage="Finished", finished=True)], 2)
+    assert numbers(job) == []
+    assert f"{count} results for 2 items" in str(job.miscounted)
+
+
+@pytest.mark.parametrize("rest", [(2, 3), ()])
+def test_a_count_that_does_not_fit_is_noted_though_some_were_given_out(rest: tuple[int, ...]) -> None:
+    """Whoever took the first results is to be told not to trust them."""
+    job = reader([job_reply(items(1)), job_reply(items(*rest), stage="Finished", finished=True)], 2)
+    assert numbers(job) == [1]
+    assert job.miscounted is not None
+    assert job.received == 1
+
+
+def test_a_stock_answer_without_a_stage_counts_as_lost() -> None:
+    """It may have held results: what follows is held back, and does not fit."""
+    pops = [job_reply(items(1)), reply({"oops": 1}), job_reply(items(3), stage="Finished", finished=True)]
+    assert numbers(reader(pops, 3)) == [1]
 
 
 def test_a_job_that_stands_still_is_given_up() -> None:
@@ -138,6 +155,23 @@ def test_with_ack_a_gap_in_the_numbers_is_an_error() -> None:
     """A result that skips a number would belong to another image."""
     with pytest.raises(errors.ProtocolError, match="2 follows"):
         numbers(reader([job_reply(items(1)), job_reply(items(3))], 3, ACK))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [job_reply(items(2)), job_reply(items(1, 1)), job_reply(items(1, 2, 3, 4)), job_reply([{}]), reply({})],
+    ids=["gap", "double", "too many", "no number", "no stage"],
+)
+def test_with_ack_an_answer_that_cannot_be_is_asked_for_again(wrong: Reply) -> None:
+    """The same question brings the right answer the next time."""
+    right = job_reply(items(1, 2, 3), stage="Finished", finished=True)
+    assert numbers(reader([wrong, right], 3, ACK)) == [1, 2, 3]
+
+
+def test_with_ack_the_order_is_that_of_the_numbers() -> None:
+    """Whichever way the answer has them."""
+    shuffled = job_reply(items(3, 1, 2), stage="Finished", finished=True)
+    assert numbers(reader([shuffled], 3, ACK)) == [1, 2, 3]
 
 
 def test_cancelling_ends_the_reading() -> None:
