@@ -1,4 +1,4 @@
-"""Send a call, get a reply. The only room that knows requests and requests_toolbelt.
+"""Send a call, get a reply. The only room, with `reading`, that knows requests and requests_toolbelt.
 
 Every foreign exception is translated here, at one border. A redirect is never followed for a call: a
 redirected POST would become a GET. Environment proxies and CA bundles are honoured, ``.netrc`` is not
@@ -26,13 +26,16 @@ from predsession import errors
 from predsession.http.auth import Credentials, check_endpoint, show_url
 from predsession.http.discretion import discreet
 from predsession.http.loopback import is_loopback
-from predsession.http.retry import parse_retry_after
+from predsession.http.reading import REDIRECTS, TARGET, Untempted, prepared, read_reply, redirected
 from predsession.inputs.uploads import Part, PartReader
 from predsession.wire.calls import Call
 from predsession.wire.httpreply import Reply, check_status
 from predsession.wire.jsontypes import JSON
 
 log = logging.getLogger(__name__)
+
+MOSTREDIRECTS = 10
+"""Addresses that a picture's URL may be passed on to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +148,20 @@ class HttpTransport:
         body, content_type = _encode(call, parts, readers, token=self._credentials.token)
         headers = {**call.headers, "Content-Type": content_type, **self._credentials.headers_for(url)}
         began = time.perf_counter()
+        how = self._how(url, read_timeout)
         try:
-            with _translated(shown):
-                how = self._how(url, read_timeout)
-                answer = self._pool.post(url, data=body, headers=headers, allow_redirects=False, **how)
+            with (
+                _translated(shown),
+                self._pool.post(
+                    url, data=body, headers=headers, allow_redirects=False, stream=True, **how
+                ) as answer,
+            ):
+                reply = read_reply(answer, shown, how["timeout"][1])
         finally:
             for reader in readers:
                 reader.close()
-        log.debug("%s %s in %.0f ms", shown, answer.status_code, (time.perf_counter() - began) * 1e3)
-        return Reply(answer.status_code, _prepared(answer.headers), answer.content, shown)
+        log.debug("%s %s in %.0f ms", shown, reply.status, (time.perf_counter() - began) * 1e3)
+        return reply
 
     def fetch(self, url: str, *, max_bytes: int, cancelled: Callable[[], bool] = lambda: False) -> Reply:
         """Get what is at a URL; redirects are followed, the endpoint's token never travels along.
@@ -179,7 +187,14 @@ class HttpTransport:
         """
         if self._foreign is None:
             self._foreign = self._new_session()
-        return self._get(self._foreign, url, {}, max_bytes=max_bytes, cancelled=cancelled)
+        for _ in range(MOSTREDIRECTS + 1):
+            reply = self._get(self._foreign, url, {}, max_bytes=max_bytes, cancelled=cancelled)
+            target = reply.headers.get(TARGET)
+            if target is None:
+                return reply
+            url = target
+        shown = show_url(url)
+        raise errors.TransportError(f"{shown} comes after {MOSTREDIRECTS} redirects, too many", url=shown)
 
     def fetch_own(self, place: str, *, max_bytes: int) -> bytes:
         """Get what is at a place below the endpoint, with its token; redirects are not followed.
@@ -218,15 +233,16 @@ class HttpTransport:
         max_bytes: int,
         cancelled: Callable[[], bool],
     ) -> Reply:
-        """Get a body, bounded in size and time; a request with our own headers follows no redirect."""
+        """Get a body, bounded in size and time; no redirect is followed."""
         shown, ends = show_url(url), time.monotonic() + self._options.read_timeout
-        follow = session is not self._pool
         with (
             _translated(shown),
             session.get(
-                url, headers=headers, stream=True, allow_redirects=follow, **self._how(url, None)
+                url, headers=headers, stream=True, allow_redirects=False, **self._how(url, None)
             ) as answer,
         ):
+            if session is self._foreign and answer.status_code in REDIRECTS:
+                return Reply(answer.status_code, redirected(answer, url), b"", shown)
             data = bytearray()
             # Not `iter_content`: it waits for a whole block, and a server that trickles would hold us.
             while block := answer.raw.read1(1 << 16, decode_content=True):
@@ -235,7 +251,7 @@ class HttpTransport:
                     raise errors.TransportError(f"{shown} is larger than {max_bytes} bytes", url=shown)
                 if cancelled() or time.monotonic() > ends:
                     raise errors.RequestTimeoutError(f"{shown} took too long", url=shown)
-            return Reply(answer.status_code, _prepared(answer.headers), bytes(data), shown)
+            return Reply(answer.status_code, prepared(answer.headers), bytes(data), shown)
 
     def close(self) -> None:
         """Close the connections."""
@@ -245,7 +261,7 @@ class HttpTransport:
 
     def _new_session(self) -> requests.Session:
         """Return a session that reads nothing from the environment by itself."""
-        session = requests.Session()
+        session = Untempted()
         session.trust_env = False
         session.headers["User-Agent"] = "predsession"
         adapter = HTTPAdapter(pool_connections=4, pool_maxsize=8, max_retries=0)
@@ -295,16 +311,6 @@ def _encode(
     ]
     encoder = MultipartEncoder(fields)
     return encoder, str(encoder.content_type)
-
-
-def _prepared(headers: Mapping[str, str]) -> dict[str, str]:
-    """Lower the names; turn ``Retry-After`` into seconds and take secrets out of ``Location``."""
-    prepared = {name.lower(): value for name, value in headers.items()}
-    if "retry-after" in prepared:
-        prepared["retry-after"] = str(parse_retry_after(prepared["retry-after"]))
-    if "location" in prepared:
-        prepared["location"] = show_url(prepared["location"])
-    return prepared
 
 
 def _proxies_for(url: str, given: Mapping[str, str] | None) -> dict[str, str]:
