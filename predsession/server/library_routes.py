@@ -26,6 +26,7 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "def
 _TYPES = {
     ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp",
     ".bmp": "image/bmp", ".tif": "image/tiff", ".tiff": "image/tiff", ".gif": "image/gif",
+    ".jfif": "image/jpeg", ".mpo": "image/jpeg",
 }  # fmt: skip
 _FORMATS = {"png": ("PNG", "image/png"), "jpg": ("JPEG", "image/jpeg")}
 _JPEG_QUALITY = 95

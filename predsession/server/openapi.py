@@ -79,7 +79,7 @@ def describe(*, stock: bool, token: bool) -> JSONObject:
 def _operation(each: Operation, *, stock: bool, token: bool) -> JSONObject:
     """Return one call's description."""
     refusals = {*each.refusals} | ({401} if token and not each.open else set())
-    if stock:
+    if stock and each.method == "post":
         refusals -= {404}  # its calls cannot name a model, and it has no library
     described: dict[str, JSON] = {
         "operationId": _identifier(each),
@@ -120,4 +120,7 @@ def _answered(answer: JSONObject | str) -> JSONObject:
 
 def _refused(status: int) -> JSONObject:
     """Return the description of an error's answer."""
-    return {"description": _REFUSALS[status], "content": {"application/json": {"schema": ref("Refusal")}}}
+    schema = ref("Refusal")
+    if status == 400:  # a stock server words some of these as a bare sentence
+        schema = {"anyOf": [schema, typed("string")]}
+    return {"description": _REFUSALS[status], "content": {"application/json": {"schema": schema}}}

@@ -119,7 +119,7 @@ def _on_job(
 
 def _read(path: str, tag: str, summary: str, answer: JSONObject | str, *, free: bool = True) -> Operation:
     """Return a path that is read with a GET; `free` ones want no token."""
-    refusals = [503] if path == "/readyz" else []
+    refusals = {"/readyz": [503], "/page/{name}": [404]}.get(path, [])
     return Operation(path, tag, summary, answer, refusals=refusals, method="get", open=free)
 
 
