@@ -177,7 +177,7 @@ class Rows:
         ProtocolError
             If an object is damaged, or together they take more than `MOST_CROP_BYTES`.
         """
-        crops, left = [], MOST_CROP_BYTES
+        crops, left = list[MaskCrop](), MOST_CROP_BYTES
         for figure in self._figures:
             crop = figure.crop(self.size)
             left -= (
