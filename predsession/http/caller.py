@@ -16,7 +16,15 @@ from predsession.http.retry import Failure, RetryPolicy, failure_of
 from predsession.http.transport import Transport
 from predsession.inputs.uploads import Part
 from predsession.wire.calls import Call, Repeat
-from predsession.wire.httpreply import Reply, check_status, error_of, is_garbled, is_unknown_job, not_json
+from predsession.wire.httpreply import (
+    Reply,
+    check_status,
+    error_of,
+    is_garbled,
+    is_own_fault,
+    is_unknown_job,
+    not_json,
+)
 
 log = logging.getLogger(__name__)
 
@@ -168,6 +176,12 @@ class Caller:
     ) -> float | None:
         """Ask the policy."""
         if isinstance(outcome, errors.ConnectError) and outcome.permanent:
+            return None
+        if (
+            repeat is Repeat.KEYED
+            and isinstance(outcome, Reply)
+            and is_own_fault(outcome.status, outcome.head)
+        ):
             return None
         return self.policy.delay(
             _failure(outcome),

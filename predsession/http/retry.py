@@ -116,7 +116,7 @@ class RetryPolicy:
         float or None
             Seconds, or None to give up.
         """
-        if repeat is not Repeat.SAFE and failure not in UNTOUCHED:
+        if repeat is Repeat.REFUSED and failure not in UNTOUCHED:
             return None
         patient = failure is Failure.CONNECT and not self.bounded_connect
         if patient and elapsed >= (self.connect_for if known else self.first_connect_for):

@@ -68,7 +68,7 @@ class Ledger:
                 self._running[uuid] = False
 
     def finished(self, uuid: str) -> None:
-        """Clear a job that has ended by itself."""
+        """Clear a job that has ended by itself; where that fails it is done at the close."""
         if self._take(uuid) is not None:
             self._end(uuid, running=False)
 
@@ -77,7 +77,7 @@ class Ledger:
         self._take(uuid)
 
     def abandon(self, uuid: str) -> None:
-        """Stop and clear one job."""
+        """Stop and clear one job; where that fails it is done at the close."""
         if self._take(uuid) is not None:
             self._end(uuid, running=True)
 
@@ -85,11 +85,9 @@ class Ledger:
         """Stop and clear all that are live, unless they were left; idempotent."""
         with self._lock:
             self._closed = True
-            live = {} if self._left else dict(self._running)
-            if not self._left:
-                self._running.clear()
         ends = self._caller.clock.now() + CLEANUP_SECONDS
-        for uuid, running in live.items():
+        while (job := self._take_next()) is not None:
+            uuid, running = job
             self._end(uuid, running=running, ends=ends)
 
     def leave(self) -> None:
@@ -102,17 +100,37 @@ class Ledger:
         with self._lock:
             return self._running.pop(uuid, None)
 
+    def _take_next(self) -> tuple[str, bool] | None:
+        """Take the oldest job out of the ledger, and whether it runs; None if there is none to be ended."""
+        with self._lock:
+            uuid = None if self._left else next(iter(self._running), None)
+            return None if uuid is None else (uuid, self._running.pop(uuid))
+
     def _end(self, uuid: str, *, running: bool, ends: float | None = None) -> None:
-        """Send stop, where it is running, and clear; failures are kept, not raised."""
-        clock = self._caller.clock
+        """Send stop, where it is running, and clear; what fails is kept, or tried again at the close."""
+        try:
+            failures = self._send_end(uuid, running=running, ends=ends)
+        except BaseException:
+            self._running[uuid] = running  # Ctrl-C: whoever closes again goes on here
+            raise
+        with self._lock:
+            if failures and not self._closed:
+                self._running[uuid] = running
+                return
+        for error in failures:
+            self._counters.add("cleanup_failures")
+            self.failures.append(error)
+
+    def _send_end(self, uuid: str, *, running: bool, ends: float | None) -> list[errors.PredSessionError]:
+        """Send stop, where it is running, and clear, whatever becomes of the stop; return what failed."""
+        clock, failures = self._caller.clock, list[errors.PredSessionError]()
         ends = clock.now() + CLEANUP_SECONDS if ends is None else ends
-        ending = [calls.stop(uuid), calls.clear(uuid)] if running else [calls.clear(uuid)]
-        for call in ending:
+        for call in [calls.stop(uuid), calls.clear(uuid)] if running else [calls.clear(uuid)]:
             try:
                 if clock.now() >= ends:
                     raise errors.RequestTimeoutError(f"no time was left for {call.endpoint} of job {uuid}")
                 self._caller.call(call, give_up_at=min(ends, clock.now() + CALL_SECONDS))
             except errors.PredSessionError as error:
                 log.warning("%s of job %s failed: %s", call.endpoint, uuid, error)
-                self._counters.add("cleanup_failures")
-                self.failures.append(error)
+                failures.append(error)
+        return failures

@@ -171,6 +171,8 @@ class ClipCourse:
             if run.digests[frame] != _digest(item):
                 raise self._lost_tracks(run)
             return False
+        if frame in run.spool and run.spool.get(frame) == item:
+            return False  # said twice in one answer, and the same both times
         if run.handed(frame) or run.has(frame):
             raise errors.ProtocolError(f"{run.item.label}: the server answered frame {frame} twice")
         run.spool.put(frame, item)

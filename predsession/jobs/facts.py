@@ -52,10 +52,13 @@ class ServerFacts:
         """Return the server's features, waiting for them; raises what asking raised."""
         return self._info.result()
 
+    def is_known(self) -> bool:
+        """Return whether `info` can tell without waiting."""
+        return self._info.done() and self._info.exception() is None
+
     def known_lease(self) -> float | None:
         """Return the server's lease in seconds, if it has one and that is known already."""
-        known = self._info.done() and self._info.exception() is None
-        return self._info.result().lease if known else None
+        return self._info.result().lease if self.is_known() else None
 
     def meta(self) -> ModelMeta:
         """Return the model's classes, waiting for them; raises what asking raised."""

@@ -97,8 +97,7 @@ class JobReader:
         Raises
         ------
         ProtocolError
-            If more come than were asked for, where each tells what it belongs to; or if a server with ``ack``
-            goes on sending what cannot be.
+            If a server with ``ack`` goes on sending what cannot be.
         JobTimeoutError
             If nothing changes for too long.
         """
@@ -111,8 +110,6 @@ class JobReader:
             if group is None:
                 return
             self._received += len(group)
-            if self._exceeds(0):
-                raise self._wrong_count(self._received)
             yield group
 
     @property

@@ -42,18 +42,26 @@ class Spool:
             self._file.write(data)
         self._places[number] = (place, len(data))
 
-    def take(self, number: int) -> JSONObject:
-        """Return an item, and keep it no longer."""
+    def get(self, number: int) -> JSONObject:
+        """Return an item, and keep it."""
         if number in self._held:
-            return self._held.pop(number)
-        place, length = self._places.pop(number)
+            return self._held[number]
+        place, length = self._places[number]
         assert self._file is not None
         with _told_plainly():
             self._file.seek(place)
             item: JSONObject = json.loads(self._file.read(length))
-            if not self._places:
-                self._file.seek(0)
-                self._file.truncate()
+        return item
+
+    def take(self, number: int) -> JSONObject:
+        """Return an item, and keep it no longer."""
+        item = self.get(number)
+        if self._held.pop(number, None) is None:
+            del self._places[number]
+            if not self._places and self._file is not None:
+                with _told_plainly():
+                    self._file.seek(0)
+                    self._file.truncate()
         return item
 
     def close(self) -> None:

@@ -2,8 +2,8 @@
 
 Rule: a submit without an answer, or with a page for an answer, may have started a job. With ``idempotency``
 the same key finds it; a stock server cannot be asked, so the submit is made again under new upload names, and
-counted. A 500 is the server's last word on what was sent, a 503 says that it was not acted on, and has been
-tried again already.
+counted. A 500 in JSON is the server's last word on what was sent, and so is any of a stock server; a 503 says
+that it was not acted on, and has been tried again already.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from predsession import errors
 from predsession.inputs.uploads import Part
 from predsession.jobs.shared import Shared
 from predsession.wire.calls import Call
-from predsession.wire.httpreply import Reply
+from predsession.wire.httpreply import Reply, is_own_fault
 from predsession.wire.replies import parse_submitted
 
 UNANSWERED_TRIES = 4
@@ -79,14 +79,16 @@ class Starter:
         key = uuids.uuid4().hex
         tries = min(UNANSWERED_TRIES, self._shared.caller.policy.tries)
         for left in reversed(range(tries)):
-            known = left < tries - 1 and self._idempotent()
+            # The first upload does not wait for what the server says of itself.
+            known = (left < tries - 1 or self._shared.facts.is_known()) and self._idempotent()
             try:
                 reply = self._submit(call(key, known), parts(self._prefix()))
             except (errors.TransportError, errors.ServerFaultError) as error:
-                if not _may_have_started(error):
+                if not self._may_have_started(error):
                     raise
                 self._count_unanswered()
-                if not left or self._shared.cancel.is_set():
+                # Where the key was known to be one, all tries of the policy have been made already.
+                if known or not left or self._shared.cancel.is_set():
                     raise
                 self._rest(error)
             else:
@@ -126,9 +128,9 @@ class Starter:
         if isinstance(error, errors.ResponseError | errors.ProtocolError):
             shared.clock.wait(shared.cancel, shared.caller.policy.base)
 
-
-def _may_have_started(error: errors.PredSessionError) -> bool:
-    """Whether the server may have started a job, and only its answer is missing."""
-    if isinstance(error, errors.ServerFaultError):
-        return error.status in (502, 504)
-    return not isinstance(error, errors.ConnectError)
+    def _may_have_started(self, error: errors.PredSessionError) -> bool:
+        """Whether the server may have started a job, and only its answer is missing."""
+        if isinstance(error, errors.ServerFaultError):
+            by_proxy = error.status == 500 and not is_own_fault(500, error.body_head)
+            return error.status in (502, 504) or (by_proxy and self._idempotent())
+        return not isinstance(error, errors.ConnectError)

@@ -84,6 +84,7 @@ class Runner:
         }
         self._lanes = [Lane(self, spec.name, setup=setup, limits=limits) for _ in range(workers)]
         self._tasks: list[asyncio.Task[None]] = []
+        schedule.freed = self.wake
 
     @property
     def card(self) -> ModelCard:
@@ -194,7 +195,6 @@ class Runner:
             self._metrics.count("jobs_total", model=self.spec.name, stage=job.stage.value)
         if any(job.exception is not None for job in ended):
             await self.take_back()
-        self.wake()  # a job that has just ended may have held up the next one in the queue
 
     def _report(self, errors: Sequence[JSONObject], of: int) -> None:
         """Log that pictures failed, one line a batch."""

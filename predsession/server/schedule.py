@@ -8,7 +8,7 @@ a batch goes to the next jobs in that order which want the same settings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from predsession.server.job import Job
@@ -46,6 +46,8 @@ class Schedule:
         self._one_at_a_time = one_at_a_time
         self._jobs: dict[Job, None] = {}
         self._clock = 0.0
+        self.freed: Callable[[], None] = lambda: None
+        """Called when a job has left the queue: on a stock server it may have held up the next one."""
 
     def add(self, job: Job) -> None:
         """Queue a job."""
@@ -54,7 +56,9 @@ class Schedule:
 
     def discard(self, job: Job) -> None:
         """Forget a job that has ended or was stopped."""
-        self._jobs.pop(job, None)
+        if job in self._jobs:
+            del self._jobs[job]
+            self.freed()
 
     def waiting(self, *, sent: bool = False) -> int:
         """Return how many items no worker has taken yet; of those that were sent one by one, if so asked."""

@@ -18,6 +18,8 @@ class Repeat(Enum):
 
     SAFE = "safe"
     """Nothing: it reads, or says again what was said."""
+    KEYED = "keyed"
+    """Nothing: the server knows it by its key; but a fault that it tells in JSON is its last word."""
     REFUSED = "refused"
     """Harm, unless the server did not act on the first: it could not be reached, or answered 429 or 503."""
 

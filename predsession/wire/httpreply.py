@@ -207,6 +207,11 @@ def _without_markup(text: str) -> str:
     return "an HTML page" if lower.startswith(("<!doctype", "<html")) else text
 
 
+def is_own_fault(status: int, head: str) -> bool:
+    """Whether a 500 is told by the server itself, in JSON, not by a page or in no words at all."""
+    return status == 500 and head.startswith("{")
+
+
 def is_unknown_job(reply: Reply) -> bool:
     """Whether the server says that it does not know the uuid (a stock server: status 500)."""
     return reply.status in (404, 410, 500) and b"no such uuid" in reply.body

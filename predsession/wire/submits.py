@@ -39,7 +39,7 @@ def submit_images(options: SubmitOptions, *, key: str, indexes: Sequence[int], i
         state["indexes"] = list(indexes)
     if options.batch_size is not None:
         state["batch_size"] = options.batch_size
-    repeat = Repeat.SAFE if idempotent else Repeat.REFUSED
+    repeat = Repeat.KEYED if idempotent else Repeat.REFUSED
     return Call("inference_batch_async", state, repeat, {"Idempotency-Key": key})
 
 
@@ -124,7 +124,7 @@ def submit_video(
         state["first_index"] = first_index
     if tracking is not None:
         state.update(tracker=tracking.tracker, tracker_settings=dict(tracking.settings))
-    repeat = Repeat.SAFE if idempotent else Repeat.REFUSED
+    repeat = Repeat.KEYED if idempotent else Repeat.REFUSED
     return Call("inference_video_async", state, repeat, {"Idempotency-Key": key})
 
 
@@ -217,7 +217,7 @@ def submit_ids(
         state["batch_size"] = options.batch_size
     if tracking is not None:
         state.update(tracker=tracking.tracker, tracker_settings=dict(tracking.settings))
-    repeat = Repeat.SAFE if idempotent else Repeat.REFUSED
+    repeat = Repeat.KEYED if idempotent else Repeat.REFUSED
     return Call(target.endpoint, state, repeat, {"Idempotency-Key": key}, token_in_body=True)
 
 

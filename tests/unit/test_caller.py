@@ -12,6 +12,7 @@ from predsession.http.caller import Caller
 from predsession.http.retry import RetryPolicy
 from predsession.testing import FakeClock
 from predsession.wire import calls
+from predsession.wire.httpreply import Reply
 
 OK = reply({"fine": True})
 LOST = errors.RequestTimeoutError("no answer")
@@ -30,6 +31,25 @@ def test_a_burst_of_faults_is_survived(status: int) -> None:
     asker = caller(script)
     assert asker.call(calls.status("u")) is OK
     assert sum(asker.retries.values()) == 3
+
+
+@pytest.mark.parametrize("body", [b"<html>busy</html>", b'{"a": {"b": 1}', b"", b"\xff"])
+def test_an_answer_that_is_no_json_is_asked_for_again(body: bytes) -> None:
+    """Status 200, and a page, or only a part of the answer."""
+    wrong = Reply(200, {}, body, "http://server/x")
+    script = ScriptedTransport(get_session_info=[OK], get_inference_status=[wrong] * 4 + [OK])
+    asker = caller(script)
+    asker.call(calls.session_info())
+    assert asker.call(calls.status("u")) is OK
+    assert asker.retries == {"garbled": 4}
+
+
+def test_a_server_that_has_never_answered_json_is_soon_given_up() -> None:
+    """It is a login page, or the wrong address."""
+    script = ScriptedTransport(get_session_info=[Reply(200, {}, b"<html>log in</html>", "http://server/x")])
+    with pytest.raises(errors.ProtocolError, match="log in"):
+        caller(script).call(calls.session_info())
+    assert len(script.calls) == 3
 
 
 def test_it_gives_up_after_the_policys_tries() -> None:

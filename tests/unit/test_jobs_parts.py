@@ -21,6 +21,7 @@ from predsession.jobs.flight import Flight
 from predsession.jobs.outlet import ROOM, Outlet
 from predsession.jobs.pace import FIRST_POLL, MOST_IMAGES, SLOWEST_POLL, STOCK_WINDOW, PollPace, UploadSize
 from predsession.testing import FakeClock
+from predsession.wire.calls import Call
 from predsession.wire.httpreply import Reply
 
 DONE = reply({"success": True})
@@ -192,6 +193,37 @@ def test_what_goes_wrong_while_cleaning_up_is_kept_not_raised() -> None:
     assert script.endpoints() == ["stop_inference", "clear_inference_request"]
     assert counters.get("cleanup_failures") == 1
     assert [type(failure) for failure in book.failures] == [errors.InvalidRequestError]
+
+
+def test_a_clear_that_fails_is_sent_again_at_the_close() -> None:
+    """Nothing is counted as left if that works; until then the job is live."""
+    book, script, counters = ledger(clear_inference_request=[reply({"detail": "boom"}, 400), DONE])
+    book.opened("a")
+    book.finished("a")
+    assert book.live == ("a",)
+    book.close()
+    assert script.endpoints() == ["clear_inference_request"] * 2
+    assert (book.live, counters.get("cleanup_failures")) == ((), 0)
+
+
+def test_a_close_that_is_interrupted_can_be_gone_on_with() -> None:
+    """Ctrl-C in the middle: the job whose turn it was, and those after it, are ended by the next close."""
+    interrupts = iter([True, False, False, False])
+
+    def stop(call: Call) -> Reply:
+        if next(interrupts):
+            raise KeyboardInterrupt
+        return DONE
+
+    book, script, counters = ledger(stop_inference=[stop])
+    book.opened("a")
+    book.opened("b")
+    with pytest.raises(KeyboardInterrupt):
+        book.close()
+    book.close()
+    cleared = [call.state["inference_request_uuid"] for call in script.calls if "clear" in call.endpoint]
+    assert sorted(map(str, cleared)) == ["a", "b"]
+    assert counters.get("cleanup_failures") == 0
 
 
 def test_the_report_has_the_counts() -> None:

@@ -88,8 +88,16 @@ def test_the_ancestors_retry_count_bounds_refused_connections_too() -> None:
 
 @pytest.mark.parametrize(
     ("status", "failure"),
-    [(200, None), (404, None), (413, None), (429, Failure.BUSY), (503, Failure.BUSY), (502, Failure.FAULT)],
+    [
+        (200, None),
+        (404, None),
+        (413, None),
+        (429, Failure.BUSY),
+        (503, Failure.BUSY),
+        (507, Failure.BUSY),
+        (502, Failure.FAULT),
+    ],
 )
 def test_statuses_stand_for_failures(status: int, failure: Failure | None) -> None:
-    """429 and 503 were refused before they were acted on, another 5xx maybe not, the rest is an answer."""
+    """429, 503 and 507 were refused before they were acted on; another 5xx perhaps; the rest is an answer."""
     assert failure_of(status) is failure

@@ -70,9 +70,13 @@ def test_one_at_a_time() -> None:
     one, two = a_job(3), a_job(3)
     schedule.add(one)
     schedule.add(two)
+    freed: list[bool] = []
+    schedule.freed = lambda: freed.append(True)
     assert numbers(schedule, 8) == [(one.uuid, 1), (one.uuid, 2), (one.uuid, 3)]
     assert schedule.take(8) == []
     schedule.discard(one)
+    schedule.discard(one)
+    assert freed == [True], "whoever feeds the worker is told, once"
     assert len(numbers(schedule, 8)) == 3
 
 

@@ -126,7 +126,7 @@ def test_a_server_that_refuses_everything_is_at_fault() -> None:
 
 
 def test_a_server_with_item_errors_is_taken_at_its_word() -> None:
-    """Its 500 is about the request; nothing is halved."""
+    """Its 500 in JSON is about the request: nothing is halved, nor sent again."""
     bench = Bench([FAULT], OURS)
     with pytest.raises(errors.ServerFaultError):
         bench.submit(makers.jpeg(), makers.png())
