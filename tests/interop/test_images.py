@@ -48,12 +48,13 @@ def test_a_folder(theirs: TheirServer, tmp_path: Path, count: int) -> None:
     assert theirs.live() == []
 
 
-def test_a_folder_of_more_files_than_a_request_takes(production: TheirServer, tmp_path: Path) -> None:
+def test_a_folder_of_more_files_than_a_request_takes(theirs: TheirServer, tmp_path: Path) -> None:
     """1,200 pictures, where their limit is 1,000 files a request."""
     paths = write_pictures(tmp_path, 1200)
-    with PredictionSession(production.url, tmp_path, key="1200") as session:
-        assert_all_equal(list(session), production.direct(paths))
-    assert production.computed("1200") == 1200
+    with PredictionSession(theirs.url, tmp_path, key="1200") as session:
+        assert_all_equal(list(session), theirs.direct(paths))
+    assert theirs.computed("1200") == 1200
+    assert theirs.live() == []
 
 
 def test_equal_names_in_nested_folders(theirs: TheirServer, tmp_path: Path) -> None:

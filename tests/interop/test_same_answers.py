@@ -204,6 +204,20 @@ def test_ids_without_a_platform(production: TheirServer, imitation: str) -> None
         assert stages[0] == stages[1], endpoint
 
 
+def test_ids_at_once_without_a_platform(production: TheirServer, imitation: str) -> None:
+    """The call fails; of a clip theirs answers that it has no frames, which ours does not."""
+    for endpoint, state in (
+        ("inference_image_id", {"image_id": 1}),
+        ("inference_batch_ids", {"batch_ids": [1]}),
+    ):
+        theirs, ours = both(production, imitation, endpoint, **body(**state))
+        assert ours == theirs
+        assert theirs[0] == 500
+    theirs, ours = both(production, imitation, "inference_video_id", **body(video_id=1))
+    assert (theirs[0], theirs[2]) == (200, {"ann": []})
+    assert ours[0] == 500
+
+
 def _popped_at_the_end(url: str, uuid: str) -> Any:
     """Wait until a job has ended, and return what it gives then."""
     job = body(inference_request_uuid=uuid)

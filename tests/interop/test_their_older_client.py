@@ -11,6 +11,7 @@ import requests
 from interop.client_process import TheirClient
 from interop.pictures import write_clip, write_pictures
 from interop.test_their_sessions import MODEL, run_ours
+from interop.their_server import TheirServer
 
 from predsession import Prediction
 from predsession.testing import RunningServer
@@ -67,10 +68,11 @@ def assert_same(annotations: Sequence[dict[str, Any]], predictions: Sequence[Pre
 
 
 def test_what_the_model_is(client: TheirClient, ours: str) -> None:
-    """Session info, classes and settings."""
+    """Session info, classes, settings, and what is deployed."""
     assert call(client, ours, "get_session_info")["task type"] == "instance segmentation"
     assert [one["title"] for one in call(client, ours, "get_model_meta")["classes"]] == ["wide", "tall"]
     assert call(client, ours, "get_default_inference_settings")["max_objects"] == 8
+    assert call(client, ours, "get_deploy_info")["model_name"] == "Spots"
 
 
 def test_files(client: TheirClient, ours: str, folder: Path) -> None:
@@ -83,6 +85,36 @@ def test_files(client: TheirClient, ours: str, folder: Path) -> None:
     calls = [["inference_image_paths", {"image_paths": names}]]
     answer = client.run("old_session", ours, calls=calls, settings={"max_objects": 1})
     assert_same(answer["answers"][0], run_ours(ours, paths, max_objects=1))
+
+
+@pytest.fixture(scope="module")
+def imitation() -> Iterator[str]:
+    """Our server as it imitates theirs."""
+    with RunningServer(MODEL, stock=True) as server:
+        yield server.url
+
+
+def test_files_where_ours_imitates_theirs(client: TheirClient, imitation: str, folder: Path) -> None:
+    """With `--stock`: what the model is, one picture, and several with settings."""
+    test_what_the_model_is(client, imitation)
+    test_files(client, imitation, folder)
+
+
+BY_ID: list[list[Any]] = [
+    ["inference_image_ids_async", {"image_ids": [1, 2]}],
+    ["inference_video_id_async", {"video_id": 1}],
+    ["inference_project_id_async", {"project_id": 1}],
+]
+
+
+@pytest.mark.parametrize("named", BY_ID, ids=lambda named: str(named[0]))
+def test_ids_where_ours_imitates_theirs(
+    client: TheirClient, imitation: str, production: TheirServer, named: list[Any]
+) -> None:
+    """With `--stock`, as on theirs, no platform knows an id: their client fails in the same way."""
+    theirs, ours = (client.run("old_session", url, calls=[named]) for url in (production.url, imitation))
+    kinds = [answer["error"].partition(":")[0] for answer in (theirs, ours)]
+    assert kinds[0] == kinds[1], (theirs, ours)
 
 
 def test_pictures_by_id(client: TheirClient, ours: str, library: dict[str, Any]) -> None:

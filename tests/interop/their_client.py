@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,6 +91,8 @@ def _answered(value: Any) -> Any:
     """Return what a method gave as JSON; an iterator is run to its end."""
     if hasattr(value, "_asdict"):
         return value._asdict()
+    if is_dataclass(value):
+        return asdict(value)
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, (str, int, float, dict, type(None))):

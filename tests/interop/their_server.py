@@ -55,6 +55,7 @@ class TheirServer:
     def __init__(self, python: str, folder: Path, *, model: str = "seg", mode: str = "production") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.mode = mode
+        self.folder = folder
         self._before: set[str] = set()
         self._log = (folder / "log.txt").open("w+")
         arguments = ["--folder", str(folder), "--model", model, "--mode", mode]
