@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, Protocol, cast
 
 from predsession.errors import PredSessionError, SourceError
+from predsession.http.auth import Secret
 from predsession.http.retry import RetryPolicy
 from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.inputs.images import ImageLimits
@@ -69,7 +70,7 @@ def check_token(token: str | None) -> str | None:
         return None
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token:
         raise ValueError("the token must be a text of printable ASCII characters without blanks")
-    return token
+    return Secret(token)
 
 
 def check_connection(options: ConnectionOptions) -> ConnectionOptions:

@@ -11,7 +11,7 @@ from typing import Self
 
 from predsession import errors
 from predsession.checks import URL_VARIABLE, Api, check_connection, check_token, retry_policy
-from predsession.http.auth import find_token, show_url
+from predsession.http.auth import Secret, find_token, show_url
 from predsession.http.caller import Caller
 from predsession.http.retry import RetryPolicy
 from predsession.http.transport import ConnectionOptions, HttpTransport
@@ -88,7 +88,7 @@ class DeployedModel:
     def __init__(
         self, url: str, token: str | None, api: Api | None = None, *, options: ConnectionOptions
     ) -> None:
-        self._url = url
+        self._url = Secret(url)
         self._token = token
         self._api = api
         self._options = options

@@ -30,7 +30,7 @@ from predsession.checks import (
 )
 from predsession.courses import plan
 from predsession.errors import ItemError, SourceError
-from predsession.http.auth import find_token
+from predsession.http.auth import Secret, find_token
 from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.jobs.attached import Attachment
 from predsession.jobs.pipeline import Pipeline
@@ -271,7 +271,7 @@ class PredictionSession(SessionTaking):
         self._server = None
         try:
             self._server = None if url or os.environ.get(URL_VARIABLE) else EmbeddedServer()
-            self._url = self._server.url if self._server else url or os.environ[URL_VARIABLE]
+            self._url = Secret(self._server.url if self._server else url or os.environ[URL_VARIABLE])
             transport = HttpTransport(self._url, token=token, options=options.connection)
             lost = self._server.lost if self._server else None
             shared = Shared(transport, options, lost=lost, journal=journal)

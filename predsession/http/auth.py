@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from predsession.errors import ConnectError
 
@@ -20,7 +20,45 @@ HEADER = "x-api-key"
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PLATFORM_HOSTS = ("supervisely.com", "supervise.ly")
-_SESSION_IN_PATH = re.compile(r"(/net/)[^/?#]+")
+_SESSION_IN_PATH = re.compile(r"(/net/)([^/?#]+)")
+
+
+SHORTEST_SECRET = 8
+"""Characters; what is shorter is not looked for in answers: it would be found where it is none."""
+
+
+class Secret(str):
+    """A text that is sent as it is and shown as ``***``, as in a traceback with the values of variables."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+def secrets_in(url: str, token: str | None = None) -> tuple[str, ...]:
+    """Return what must not be repeated of what is sent to a URL.
+
+    Parameters
+    ----------
+    url : str
+        Where to.
+    token : str or None
+        What is sent along.
+
+    Returns
+    -------
+    tuple of str
+        The token, the session's token in the path, the password, the values of the query, each as it is
+        written and as it is meant; those of at least `SHORTEST_SECRET` characters.
+    """
+    parts = urlsplit(url)
+    found = [token or "", parts.password or ""]
+    found += [match.group(2) for match in _SESSION_IN_PATH.finditer(parts.path)]
+    found += [value for _, value in parse_qsl(parts.query)]
+    found += [pair.partition("=")[2] for pair in parts.query.split("&")]
+    each = dict.fromkeys([*found, *map(unquote, found)])
+    return tuple(Secret(secret) for secret in each if len(secret) >= SHORTEST_SECRET)
 
 
 def show_url(url: str) -> str:
@@ -114,7 +152,7 @@ class Credentials:
         """Return the headers to send to this URL: the token, or nothing where it is another origin."""
         if self.token is None or origin_of(url) != origin_of(self.endpoint):
             return {}
-        return {HEADER: self.token}
+        return {HEADER: Secret(self.token)}
 
 
 def find_token(

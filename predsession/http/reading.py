@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from predsession import errors
-from predsession.http.auth import show_url
+from predsession.http.auth import Secret, show_url
 from predsession.http.retry import parse_retry_after
 from predsession.wire.httpreply import Reply
 
@@ -37,10 +37,12 @@ def redirected(answer: requests.Response, url: str) -> dict[str, str]:
         usable = urlsplit(target).scheme in ("http", "https")
     except (KeyError, ValueError):
         usable = False
-    return {**headers, TARGET: target} if usable else headers
+    return {**headers, TARGET: Secret(target)} if usable else headers
 
 
-def read_reply(answer: requests.Response, shown: str, read_timeout: float) -> Reply:
+def read_reply(
+    answer: requests.Response, shown: str, read_timeout: float, *, secrets: tuple[str, ...]
+) -> Reply:
     """Read the whole answer, bounded in size, and in time by how fast it comes."""
     data, began = bytearray(), time.monotonic()
     # Not `content`: it takes any amount, also of what was a thousand times smaller on its way.
@@ -51,7 +53,7 @@ def read_reply(answer: requests.Response, shown: str, read_timeout: float) -> Re
         late = time.monotonic() - began - read_timeout
         if late > 0 and len(data) < late * SLOWEST:
             raise errors.RequestTimeoutError(f"the answer of {shown} comes too slowly", url=shown)
-    return Reply(answer.status_code, prepared(answer.headers), bytes(data), shown)
+    return Reply(answer.status_code, prepared(answer.headers), bytes(data), shown, secrets)
 
 
 def prepared(headers: Mapping[str, str]) -> dict[str, str]:

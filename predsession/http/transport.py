@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypedDict
 from urllib.parse import urlsplit
 
@@ -23,7 +23,7 @@ from requests.adapters import HTTPAdapter
 from requests_toolbelt import MultipartEncoder
 
 from predsession import errors
-from predsession.http.auth import Credentials, check_endpoint, show_url
+from predsession.http.auth import Credentials, Secret, check_endpoint, secrets_in, show_url
 from predsession.http.discretion import discreet
 from predsession.http.loopback import is_loopback
 from predsession.http.reading import REDIRECTS, TARGET, Untempted, prepared, read_reply, redirected
@@ -58,7 +58,7 @@ class ConnectionOptions:
     read_timeout: float = 60.0
     verify: bool | str = True
     cert: str | tuple[str, str] | None = None
-    proxies: Mapping[str, str] | None = None
+    proxies: Mapping[str, str] | None = field(default=None, repr=False)  # may hold a password
 
 
 class Transport(Protocol):
@@ -97,9 +97,10 @@ class HttpTransport:
     def __init__(
         self, endpoint: str, *, token: str | None = None, options: ConnectionOptions | None = None
     ) -> None:
-        self._endpoint = check_endpoint(endpoint)
+        self._endpoint = Secret(check_endpoint(endpoint))
         self._shown = show_url(self._endpoint)
         self._credentials = Credentials(self._endpoint, token)
+        self._secrets = secrets_in(self._endpoint, token)
         self._options = options or ConnectionOptions()
         self._pool = self._new_session()
         self._foreign: requests.Session | None = None
@@ -143,7 +144,7 @@ class HttpTransport:
             If the connection, or the answer, broke.
         """
         shown = f"{self._shown}/{call.endpoint}"
-        url = f"{self._endpoint}/{call.endpoint}"
+        url = Secret(f"{self._endpoint}/{call.endpoint}")
         readers = [PartReader(part, on_bytes) for part in parts]
         body, content_type = _encode(call, parts, readers, token=self._credentials.token)
         headers = {**call.headers, "Content-Type": content_type, **self._credentials.headers_for(url)}
@@ -156,7 +157,7 @@ class HttpTransport:
                     url, data=body, headers=headers, allow_redirects=False, stream=True, **how
                 ) as answer,
             ):
-                reply = read_reply(answer, shown, how["timeout"][1])
+                reply = read_reply(answer, shown, how["timeout"][1], secrets=self._secrets)
         finally:
             for reader in readers:
                 reader.close()
@@ -192,7 +193,7 @@ class HttpTransport:
             target = reply.headers.get(TARGET)
             if target is None:
                 return reply
-            url = target
+            url = Secret(target)
         shown = show_url(url)
         raise errors.TransportError(f"{shown} comes after {MOSTREDIRECTS} redirects, too many", url=shown)
 
@@ -218,7 +219,7 @@ class HttpTransport:
         ResponseError
             If the answer is an error.
         """
-        url = f"{self._endpoint}/{place}"
+        url = Secret(f"{self._endpoint}/{place}")
         headers = self._credentials.headers_for(url)
         reply = self._get(self._pool, url, headers, max_bytes=max_bytes, cancelled=lambda: False)
         check_status(reply)
@@ -251,7 +252,8 @@ class HttpTransport:
                     raise errors.TransportError(f"{shown} is larger than {max_bytes} bytes", url=shown)
                 if cancelled() or time.monotonic() > ends:
                     raise errors.RequestTimeoutError(f"{shown} took too long", url=shown)
-            return Reply(answer.status_code, prepared(answer.headers), bytes(data), shown)
+            secrets = secrets_in(url, self._credentials.token)
+            return Reply(answer.status_code, prepared(answer.headers), bytes(data), shown, secrets)
 
     def close(self) -> None:
         """Close the connections."""
@@ -317,9 +319,8 @@ def _proxies_for(url: str, given: Mapping[str, str] | None) -> dict[str, str]:
     """Return the proxies to use: the given ones, else the environment's; none to the loopback."""
     if is_loopback(urlsplit(url).hostname or ""):
         return {}
-    if given is not None:
-        return dict(given)
-    return dict(requests.utils.get_environ_proxies(url))
+    proxies = requests.utils.get_environ_proxies(url) if given is None else given
+    return {scheme: Secret(proxy) for scheme, proxy in proxies.items()}  # each may hold a password
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from predsession import errors
 from predsession.wire.jsontypes import JSON
@@ -37,18 +37,27 @@ class Reply:
         The whole body.
     url : str
         Where it came from, with secrets taken out.
+    secrets : tuple of str
+        What was sent and must not be shown: many a server repeats in its answer what it was asked.
     """
 
     status: int
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
     url: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def head(self) -> str:
-        """The first characters of the body, on one line."""
-        text = self.body[: errors.BODY_HEAD * 4].decode("utf-8", "replace")
+        """The first characters of the body, on one line, without secrets."""
+        text = self.veiled(self.body[: errors.BODY_HEAD * 8].decode("utf-8", "replace"))
         return " ".join(text.split())[: errors.BODY_HEAD]
+
+    def veiled(self, text: str) -> str:
+        """Return a text of this answer without the secrets that it repeats."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
 
 
 def parse_json(reply: Reply) -> JSON:
@@ -75,13 +84,23 @@ def parse_json(reply: Reply) -> JSON:
     try:
         body: JSON = json.loads(reply.body)
         if not _is_deep(reply.body):
-            return body
+            repeats = any(secret.encode() in reply.body for secret in reply.secrets)
+            return _veiled(body, reply) if repeats else body
         failure = errors.ProtocolError(
             f"{reply.url} answered JSON that is nested more than {MOST_NESTED} levels deep", url=reply.url
         )
     except (ValueError, RecursionError):
         failure = not_json(reply)
     raise failure
+
+
+def _veiled(value: JSON, reply: Reply) -> JSON:
+    """Return a value without the secrets that it repeats."""
+    if isinstance(value, str):
+        return reply.veiled(value)
+    if isinstance(value, Mapping):
+        return {reply.veiled(key): _veiled(inner, reply) for key, inner in value.items()}
+    return [_veiled(inner, reply) for inner in value] if isinstance(value, list) else value
 
 
 def _is_deep(text: bytes) -> bool:
@@ -188,13 +207,13 @@ def error_text(reply: Reply) -> str:
     except (ValueError, RecursionError):
         return _without_markup(reply.head) or "an empty body"
     if isinstance(body, str):
-        return body[: errors.BODY_HEAD]
+        return reply.veiled(body)[: errors.BODY_HEAD]
     if isinstance(body, dict):
         detail = body.get("detail")
         inner = detail.get("message") if isinstance(detail, dict) else detail
         for text in (body.get("message"), inner):
             if isinstance(text, str) and text:
-                return text[: errors.BODY_HEAD]
+                return reply.veiled(text)[: errors.BODY_HEAD]
     return reply.head
 
 
