@@ -10,7 +10,7 @@ from predsession.server.config import Limits
 from predsession.server.job import Job
 from predsession.server.jobs import Jobs, UnknownJobError
 from predsession.server.json_text import read_json
-from predsession.server.refusal import SLOW, Fault, Refusal, explained, too_slow, unknown_job
+from predsession.server.refusal import SLOW, Fault, Refusal, explained, unknown_job
 from predsession.wire.jsontypes import JSONObject
 
 UUID = "inference_request_uuid"
@@ -24,7 +24,7 @@ async def read_json_state(request: Request, limits: Limits) -> JSONObject:
     request : Request
         The call.
     limits : Limits
-        The largest body, and how long it may pause.
+        The largest body, and how long it may take.
 
     Returns
     -------
@@ -61,7 +61,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     request : Request
         The call.
     limits : Limits
-        The largest body, and how long it may pause.
+        The largest body, and how long it may take.
 
     Returns
     -------
@@ -71,21 +71,19 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     Raises
     ------
     Refusal
-        If it is larger, or stops.
+        If it is larger, or does not come in time.
     """
     body = bytearray()
-    chunks = request.stream()
-    while True:
-        try:
-            async with asyncio.timeout(limits.idle):
-                chunk = await anext(chunks, None)
-        except TimeoutError:
-            raise Refusal(SLOW, too_slow(limits.idle)) from None
-        if chunk is None:
-            return bytes(body)
-        body += chunk
-        if len(body) > limits.call:
-            raise Refusal(413, explained(f"The body is larger than {limits.call} bytes."))
+    try:
+        # As a whole: it is small, and a byte now and then would hold a place that others want.
+        async with asyncio.timeout(limits.idle):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limits.call:
+                    raise Refusal(413, explained(f"The body is larger than {limits.call} bytes."))
+    except TimeoutError:
+        raise Refusal(SLOW, explained(f"The body took more than {limits.idle:g} seconds.")) from None
+    return bytes(body)
 
 
 def named_job(state: JSONObject, jobs: Jobs, *, success: bool = False) -> Job:

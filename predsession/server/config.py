@@ -49,7 +49,7 @@ class Limits:
     free: int = _count(256 * MEBI, "bytes that stay free on the disk")
     connections: int = _count(512, "calls that are answered at the same time")
     head: float = _time(20, "for the line and the headers of a request")
-    idle: float = _time(60, "between two pieces of a body")
+    idle: float = _time(60, "between two pieces of an upload, or for the body of another call")
     batch: float = _time(120, "a model may take for one batch before it counts as hung")
     load: float = _time(120, "a model may take to load")
     lease: float = _time(120, "a job of the extension lives when no call names it")

@@ -19,6 +19,7 @@ from predsession.server.metrics import Metrics
 from predsession.server.recent import RecentErrors
 from predsession.server.runner import Runner
 from predsession.server.schedule import Schedule
+from predsession.server.seats import Seats
 from predsession.server.sources import Sources
 from predsession.server.stock import NameCache
 from predsession.server.store import Store
@@ -67,8 +68,8 @@ class Service:
     errors: RecentErrors
     cache: NameCache | None
     library: Library | None = None
-    uploads: int = 0
-    """Uploads that are being received."""
+    seats: Seats = field(default_factory=lambda: Seats(None))
+    """Of the uploads that are being received."""
     closing: bool = False
     started: bool = False
     """Whether every model has been loaded, and the jobs of the server before are known."""
@@ -101,7 +102,8 @@ class Service:
         )
         runners = {spec.name: make(spec, schedules[spec.name]) for spec in config.models}
         errors = RecentErrors(config.door.token)
-        return cls(config, store, disk, jobs, aftermath, runners, metrics, errors, cache, library)
+        seats = Seats(None if config.stock else config.limits.uploads)
+        return cls(config, store, disk, jobs, aftermath, runners, metrics, errors, cache, library, seats)
 
     @property
     def stock(self) -> bool:

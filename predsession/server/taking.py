@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.requests import Request
 
@@ -152,36 +152,23 @@ class Taking:
         Refusal
             If there is no room, or the form is no good.
         """
-        intake = Intake(request.stream(), self._limits)
         announced = _announced(request)
         if announced > self._limits.body:
             # At once, and without reading on: it may be far more than anybody wants to read.
             raise Refusal(413, explained(f"The upload is larger than {self._limits.body} bytes."))
+        seats, intake = self._service.seats, Intake(request.stream(), self._limits)
         try:
-            with self._a_seat(client), self._service.disk.reserve(announced) as keep:
+            self.check_client(client)
+            with seats.take() as intake.seat, self._service.disk.reserve(announced) as keep:
                 kind = request.headers.get("content-type", "")
                 return await intake.form(kind, self._jobs.upload(uuid), keep=keep)
         except Refusal as refusal:
+            if intake.seat.lost:
+                raise seats.full() from None
             if refusal.status != SLOW:
                 # Its sender reads the answer only once it has sent its body.
                 await intake.drain()
             raise
-
-    @contextlib.contextmanager
-    def _a_seat(self, client: str) -> Iterator[None]:
-        """Count an upload, unless there are too many, or too many jobs of this client."""
-        self.check_client(client)
-        if self._service.stock:
-            yield
-            return
-        if self._service.uploads >= self._limits.uploads:
-            text = f"{self._limits.uploads} uploads are being received; try again."
-            raise Refusal(429, explained(text), retry_after=1)
-        self._service.uploads += 1
-        try:
-            yield
-        finally:
-            self._service.uploads -= 1
 
     def check_client(self, client: str) -> None:
         """Refuse a job where the server is ending, or the caller has too many.

@@ -18,6 +18,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from predsession.server.config import Limits
 from predsession.server.disk import RETRY_S, no_room
 from predsession.server.refusal import NO_FILES, SLOW, Refusal, detail, explained, too_slow
+from predsession.server.seats import Seat
 from predsession.server.slices import Slice, slices
 
 _CHUNK = 1 << 18
@@ -68,6 +69,8 @@ class Intake:
     def __init__(self, chunks: AsyncIterator[bytes], limits: Limits) -> None:
         self._chunks = chunks
         self._limits = limits
+        self.seat = Seat()
+        """Its place among the uploads that are received at the same time."""
 
     async def form(self, content_type: str, path: Path, *, keep: Callable[[int], None]) -> Form:
         """Take in a form.
@@ -132,8 +135,10 @@ class Intake:
     async def _next(self) -> bytes | None:
         """Return the next chunk, None at the end."""
         try:
-            async with asyncio.timeout(self._limits.idle):
-                return await anext(self._chunks, None)
+            async with self.seat.patience(self._limits.idle):
+                chunk = await anext(self._chunks, None)
+            self.seat.moved(len(chunk or b""))
+            return chunk
         except TimeoutError:
             raise Refusal(SLOW, too_slow(self._limits.idle)) from None
 
@@ -221,13 +226,19 @@ class _Writer:
             self._start_text(name)
         elif name == "files":
             self._open(_text(file_name))
+        else:
+            self._count_part()
 
     def _start_text(self, name: str) -> None:
         """Start a text part."""
+        self._count_part()
+        self._text, self._text_name, self._text_size = bytearray(), name, 0
+
+    def _count_part(self) -> None:
+        """Count a part that is none of the files that are wanted."""
         self._texts += 1
         if self._texts > _TEXTS:
             raise Refusal(400, detail(f"Too many fields. Maximum number of fields is {_TEXTS}."))
-        self._text, self._text_name, self._text_size = bytearray(), name, 0
 
     def _open(self, name: str) -> None:
         """Start the next file."""
