@@ -47,8 +47,12 @@ class ClipRun:
         """By frame, of the results handed over, where the clip is tracked."""
 
     def learn_total(self, total: int | None) -> None:
-        """Take the number of frames from the server, where it was not known."""
+        """Take the number of frames from the server, where it was not known; no frame is less than a byte."""
         if self.frames is None and total is not None:
+            if total > self.item.nbytes:
+                raise errors.ProtocolError(
+                    f"{self.item.label}: the server speaks of {total} frames, in {self.item.nbytes} bytes"
+                )
             self.frames = range(0, total * self.item.stride, self.item.stride)
 
     def check(self, frame: int) -> None:

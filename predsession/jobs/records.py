@@ -28,6 +28,9 @@ from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.replies import parse_item_fault
 from predsession.wire.submits import IdTarget, Tracking, images_by_id, submit_ids
 
+MOST_NAMED = 1_000_000
+"""Results that are missing and each named in the error; who speaks of more does not mean it."""
+
 
 class IdCourse:
     """Runs a job on what the server knows.
@@ -164,6 +167,11 @@ class IdCourse:
             return [f"image {one}" for one in (self._asked - self._seen).elements()]
         if reader.expired or (self._total is not None and self._handed < self._total):
             least = max(1, (self._total or 0) - self._handed)
+            if least > MOST_NAMED:
+                raise errors.ProtocolError(
+                    f"the server speaks of {self._total} results for {self._target.description}, and sent "
+                    f"{self._handed}"
+                )
             return [f"one of {self._target.description}"] * least
         return []
 

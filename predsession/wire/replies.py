@@ -16,6 +16,8 @@ from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.stages import Stage, parse_stage
 
 FEATURES = frozenset({"ack", "after", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes"})
+MOST_ITEMS = 10_000_000
+"""No job has more; a total beyond is one of those that mean "not known". `list` makes room for that many."""
 SHORTEST_LEASE = 0.1
 """Seconds; who asks for less is asked for signs of life no more often."""
 
@@ -174,7 +176,7 @@ def parse_job(reply: Reply) -> JobState:
         results=_results(body.get("pending_results"), reply),
         pending=pending or 0,
         current=_count(numbers.get("current")),
-        total=_count(numbers.get("total")),
+        total=_total(numbers.get("total")),
         finished=body.get("finished") is True,
         exception=_exception(body.get("exception")),
         has_final=body.get("has_result") is True or body.get("final_result") is True,
@@ -211,6 +213,12 @@ def _number(value: JSON) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:  # a whole number of hundreds of digits
         return None
+
+
+def _total(value: JSON) -> int | None:
+    """Return how many items a job has, or None where that is not known."""
+    count = _count(value)
+    return count if count is not None and count <= MOST_ITEMS else None
 
 
 def _lease(value: JSON) -> float | None:
@@ -294,7 +302,7 @@ def _live_job(entry: JSONObject) -> LiveJob:
         indexes=_counts(entry.get("indexes")),
         acked=_count(entry.get("acked")) or 0,
         current=_count(numbers.get("current")),
-        total=_count(numbers.get("total")),
+        total=_total(numbers.get("total")),
         stage_text=str(entry.get("stage") or ""),
         age=_number(entry.get("age_s")),
         raw=entry,

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import struct
 import threading
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextlib import nullcontext as does_not_raise
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hostile import GOOD, META, SIDE, bodies, check_words, read_all
+from hostile import GOOD, META, SIDE, bodies, check_words, good_job, read_all
 from hostile_server import HostileServer, Raw
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,12 +25,15 @@ from predsession import PredictionSession
 from predsession.errors import PredSessionError, ProtocolError, RequestTimeoutError
 from predsession.http import reading
 from predsession.http.transport import ConnectionOptions, HttpTransport
+from predsession.inputs.clips import ClipItem
+from predsession.jobs.cliprun import ClipRun
 from predsession.prediction import Prediction, rows
 from predsession.tracks import tracked_ids
 from predsession.wire import calls
 from predsession.wire.httpreply import Reply, error_of, is_unknown_job, parse_json
 from predsession.wire.meta import ModelMeta
 from predsession.wire.replies import (
+    MOST_ITEMS,
     parse_info,
     parse_item_fault,
     parse_job,
@@ -322,3 +327,24 @@ def test_an_answer_that_trickles(hostile: HostileServer) -> None:
     with pytest.raises(RequestTimeoutError, match="too slowly"):
         transport.send(calls.session_info())
     transport.close()
+
+
+def test_totals_that_nobody_can_mean(hostile: HostileServer) -> None:
+    """A job by ids, or a clip whose length is not known here, of 2^52 results, or as many as can be:
+    no list as long is made, of the predictions or of what is missing.
+    """
+    hostile.answers = {
+        "get_session_info": b'{"app_name": "stock"}',
+        "inference_video_id_async": json.dumps(GOOD["inference_batch_async"]).encode(),
+    }
+    for total, ends in (
+        (2**52, does_not_raise()),
+        (MOST_ITEMS, pytest.raises(ProtocolError, match="speaks of")),
+    ):
+        huge = {**good_job(), "progress": {"current": 1, "total": total}}
+        hostile.answers["pop_inference_results"] = json.dumps(huge).encode()
+        with ends, PredictionSession(hostile.url, video_id=1, api=Impatient()) as session:
+            assert len(list(session)) == 1
+    run = ClipRun(ClipItem("clip.mp4", nbytes=100, clip=None, frames=None, stride=1, first_index=0))
+    with pytest.raises(ProtocolError, match="of 10000000 frames, in 100 bytes"):
+        run.learn_total(MOST_ITEMS)
