@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+ENDED = re.compile('stage="(finished|cancelled|error)"')
 
 
 class Names:
@@ -49,3 +53,11 @@ def once(rewrite: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
         return changed
 
     return change
+
+
+def live_jobs(url: str) -> int:
+    """Return how many jobs have not ended on a server, by its own figures."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    live = [line for line in lines if line.startswith("predsession_jobs{") and not ENDED.search(line)]
+    return sum(int(float(line.rpartition(" ")[2])) for line in live)

@@ -256,7 +256,10 @@ class FaultyServer:
         with self._lock:
             self.seen.append(Seen(endpoint, headers, body if self._keep_bodies else b"", fault))
         with contextlib.suppress(OSError):
-            self._act(handler, body, fault)
+            if len(body) < length:  # the client broke off: the real server would wait for the rest
+                _hang_up(handler, reset=False)
+            else:
+                self._act(handler, body, fault)
 
     def _act(self, handler: BaseHTTPRequestHandler, body: bytes, fault: Fault | None) -> None:
         """Do what the fault says."""
