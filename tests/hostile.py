@@ -28,7 +28,7 @@ def good_item(number: int = 1) -> dict[str, Any]:
     item["annotation"]["size"] = {"width": SIDE, "height": SIDE}
     item["annotation"]["customBigData"] = [*range(len(item["annotation"]["objects"]) - 1), None]
     item["annotation"]["tags"] = [{"name": "night", "value": 1}]
-    return {**item, "number": number}
+    return {**item, "number": number, "image_id": 7, "frame_index": 0}
 
 
 def good_job(*, finished: bool = True, items: int = 1) -> dict[str, Any]:
@@ -53,6 +53,9 @@ GOOD: dict[str, Any] = {
     },
     "get_model_meta": ZOO["get_model_meta"],
     "inference_batch_async": {"message": "started", "inference_request_uuid": "0" * 32},
+    "inference_video_async": {"message": "started", "inference_request_uuid": "1" * 32},
+    "inference_batch_ids_async": {"message": "started", "inference_request_uuid": "2" * 32},
+    "inference_image": good_item(),
     "pop_inference_results": good_job(),
     "get_inference_progress": {**good_job(), "pending_results": 1},
     "get_inference_result": {

@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextlib import nullcontext as does_not_raise
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hostile import GOOD, META, SIDE, bodies, check_words, good_job, read_all
-from hostile_server import HostileServer, Raw
+from hostile_server import Answer, HostileServer, Raw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from predsession import PredictionSession
+from predsession import PredictionSession, connect
 from predsession.errors import PredSessionError, ProtocolError, RequestTimeoutError
 from predsession.http import reading
 from predsession.http.transport import ConnectionOptions, HttpTransport
@@ -41,6 +42,7 @@ from predsession.wire.replies import (
     parse_submitted,
 )
 
+SAMPLES = Path(__file__).parents[1] / "samples"
 PARSERS: dict[str, Callable[[Reply], object]] = {
     "get_session_info": parse_info,
     "get_model_meta": lambda reply: ModelMeta.from_json(parse_json(reply)),
@@ -99,13 +101,19 @@ class Impatient:
 
 
 PICTURE = np.full((SIDE, SIDE, 3), 128, np.uint8)
+SOURCES: dict[str, dict[str, object]] = {
+    "picture": {"input": PICTURE},
+    "ids": {"image_ids": [7]},
+    "clip": {"input": str(SAMPLES / "pedestrians.mp4"), "num_frames": 1, "tracking": True},
+}
 
 
-def run_through(url: str) -> list[object]:
-    """Run a picture through a server, ask for everything there is, and return what came out."""
+def run_through(url: str, source: str) -> list[object]:
+    """Run a source through a server, ask for everything there is, and return what came out."""
     outcomes: list[object] = []
-    session = PredictionSession(url, PICTURE, api=Impatient(), on_error="yield", idle_timeout=0.3, timeout=5)
-    with session:
+    start: Callable[..., PredictionSession] = PredictionSession
+    options = {"api": Impatient(), "on_error": "yield", "idle_timeout": 0.3, "timeout": 5}
+    with start(url, **SOURCES[source], **options) as session:
         try:
             outcomes.extend(session)
         except PredSessionError as error:
@@ -115,7 +123,7 @@ def run_through(url: str) -> list[object]:
                 read_all(outcome)
         for look in (lambda: session.model_meta, session.progress, session.status, session.report):
             value_of(look)
-        value_of(lambda: session.final_result)
+        value_of(lambda: (session.final_result, session.tracks if source == "clip" else None))
         repr(session)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("predsession-")]
     return outcomes
@@ -128,24 +136,56 @@ def hostile() -> Iterator[HostileServer]:
         yield server
 
 
-SPOILABLE = [name for name in GOOD if name != "list_inference_requests"]
+SPOILABLE = [name for name in GOOD if name not in ("list_inference_requests", "inference_image")]
+SOUND: dict[str, dict[str, Answer]] = {
+    "picture": {},
+    # How many results come of ids is for the server to know: this one ends as a stock one does.
+    "ids": {"get_session_info": b'{"app_name": "stock"}'},
+    # A clip is asked for its tracks at its end.
+    "clip": {"pop_inference_results": json.dumps({**good_job(), "has_result": True}).encode()},
+}
 
 
-def test_a_sound_server_of_this_kind_is_answered(hostile: HostileServer) -> None:
-    """Without damage the picture has its prediction, so that the tests below damage something that works."""
-    hostile.answers = {}
-    (outcome,) = run_through(hostile.url)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_sound_server_of_this_kind_is_answered(hostile: HostileServer, source: str) -> None:
+    """Without damage each source has its prediction, so that the tests below damage something that works."""
+    hostile.answers = dict(SOUND[source])
+    (outcome,) = run_through(hostile.url, source)
     assert isinstance(outcome, Prediction)
     assert len(outcome) == len(GOOD["pop_inference_results"]["pending_results"][0]["annotation"]["objects"])
 
 
+@pytest.mark.parametrize("source", SOURCES)
 @given(st.data())
-@settings(max_examples=25, deadline=None)
-def test_a_session_ends_with_a_value_or_an_error_of_ours(hostile: HostileServer, data: st.DataObject) -> None:
+@settings(max_examples=15, deadline=None)
+def test_a_session_ends_with_a_value_or_an_error_of_ours(
+    hostile: HostileServer, source: str, data: st.DataObject
+) -> None:
     """One or two calls answered with damage: the run ends, nothing foreign is raised, no thread is left."""
     spoilt = data.draw(st.lists(st.sampled_from(SPOILABLE), min_size=1, max_size=2, unique=True))
-    hostile.answers = {name: data.draw(bodies(GOOD[name])) for name in spoilt}
-    assert len(run_through(hostile.url)) <= 2
+    hostile.answers = {**SOUND[source], **{name: data.draw(bodies(GOOD[name])) for name in spoilt}}
+    assert len(run_through(hostile.url, source)) <= 3
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_a_model_answers_a_value_or_an_error_of_ours(hostile: HostileServer, data: st.DataObject) -> None:
+    """The calls of a handle on a model, answered with damage."""
+    spoilt = data.draw(st.sampled_from(["inference_image", "get_model_meta", "get_session_info"]))
+    other = bodies({"settings": {"conf": 0.5}, "status": "ready"})
+    hostile.answers = {spoilt: data.draw(bodies(GOOD[spoilt])), "get_status": data.draw(other)}
+    hostile.answers |= dict.fromkeys(["is_ready", "list_pretrained_models", "tasks.stop"], data.draw(other))
+    hostile.answers |= dict.fromkeys(
+        ["get_custom_inference_settings", "get_tracking_settings"], data.draw(other)
+    )
+    with connect(hostile.url, api=Impatient()) as model:
+        for ask in (lambda: model.info, lambda: model.classes, lambda: model.settings, model.status,
+                    lambda: model.tracking_settings, model.is_deployed, model.list_pretrained_models,
+                    model.shutdown):  # fmt: skip
+            value_of(ask)
+        found = value_of(lambda: model.predict_one(PICTURE))
+        if isinstance(found, Prediction):
+            read_all(found)
 
 
 LOCATIONS = [
