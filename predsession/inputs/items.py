@@ -7,6 +7,7 @@ query string of a URL (signed URLs carry their secret there).
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -151,10 +152,11 @@ def printable(text: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return the URL without user, password, query and fragment, on one line."""
+    """Return the URL without user, password, query, fragment and a session's token, on one line."""
     try:
         parts = urlsplit(url)
     except ValueError:  # no URL at all: what of it is secret cannot be told
         return printable(url.partition("://")[0]) + "://..."
     host = parts.netloc.rpartition("@")[2]
-    return printable(urlunsplit((parts.scheme, host, parts.path, "", "")) + ("?..." if parts.query else ""))
+    path = re.sub(r"(/net/)[^/]+", r"\1***", parts.path)  # a platform's way of addressing a session
+    return printable(urlunsplit((parts.scheme, host, path, "", "")) + ("?..." if parts.query else ""))

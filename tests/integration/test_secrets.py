@@ -275,3 +275,13 @@ def test_no_command_shows_a_secret(command: str, tmp_path: Path) -> None:
     assert done.returncode == code, done.stderr
     assert leaks(done.stdout + done.stderr) == []
     assert leaking_files([tmp_path]) == []
+
+
+@pytest.mark.parametrize("way", ["well", "a failing job", "an image that is refused"])
+def test_no_journal_holds_a_secret(way: str, tmp_path: Path) -> None:
+    """What a run with ``resume`` keeps on disk, whatever the format of its files."""
+    with HostileServer(WAYS[way]) as server:
+        texts = run(server.url + PATH, [PICTURE], resume=tmp_path / "run.journal")
+        assert (tmp_path / "run.journal").exists()
+    assert leaking_files([tmp_path]) == []
+    assert [text for text in texts if leaks(text)] == []
