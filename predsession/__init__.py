@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         RefusedError,
         RequestTimeoutError,
         ResponseError,
+        ResultsGoneWarning,
         ServerFaultError,
         SessionClosedError,
         SourceError,
@@ -83,6 +84,7 @@ __all__ = [
     "Report",
     "RequestTimeoutError",
     "ResponseError",
+    "ResultsGoneWarning",
     "ServerFaultError",
     "SessionClosedError",
     "SessionProgress",
@@ -99,6 +101,7 @@ __all__ = [
 _HOMES = {
     "ConnectionOptions": "predsession.http.transport",
     "ClipShorterWarning": "predsession.errors",
+    "ResultsGoneWarning": "predsession.errors",
     "Track": "predsession.tracks",
     "DeployedModel": "predsession.model",
     "connect": "predsession.model",

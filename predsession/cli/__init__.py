@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from predsession import __version__
 from predsession.cli import inspect, predict
 from predsession.cli.codes import INTERRUPTED, OK, SERVER, USAGE, say
-from predsession.errors import MissingExtraError, PredSessionError, SourceError
+from predsession.errors import JournalError, MissingExtraError, PredSessionError, SourceError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has left; what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except (SourceError, MissingExtraError) as error:
+    except (SourceError, JournalError, MissingExtraError) as error:
         say(str(error))
         return USAGE
     except PredSessionError as error:

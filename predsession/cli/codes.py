@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 
 OK, SOME_FAILED, USAGE, SERVER = 0, 1, 2, 3
@@ -11,3 +12,8 @@ HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
 def say(text: str) -> None:
     """Tell the user something, beside the result."""
     print(f"predsession: {text}", file=sys.stderr)
+
+
+def speaks_utf8() -> bool:
+    """Whether standard output takes every character."""
+    return codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"

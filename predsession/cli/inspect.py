@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, SERVER, say
+from predsession.cli.codes import OK, SERVER, SOME_FAILED, say, speaks_utf8
 from predsession.errors import NotFoundError
 from predsession.wire import calls
-from predsession.wire.httpreply import is_unknown_job, parse_json
+from predsession.wire.httpreply import parse_json
 
 if TYPE_CHECKING:
     from predsession.http.caller import Caller
@@ -26,6 +26,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     info.set_defaults(run=_info)
     jobs = commands.add_parser("jobs", help="what a server is doing; stop or clear a job")
     jobs.add_argument("url", help="the server's base URL")
+    jobs.add_argument("--attach", metavar="UUID",
+                      help="go on with this job, or with this session's, and print JSON lines")  # fmt: skip
     jobs.add_argument("--stop", metavar="UUID", help="stop this job; what is computed can be fetched")
     jobs.add_argument("--clear", metavar="UUID", help="stop this job and let the server forget it")
     jobs.add_argument("--json", action="store_true", help="print JSON")
@@ -70,12 +72,17 @@ def _info(args: argparse.Namespace) -> int:
 
 def _jobs(args: argparse.Namespace) -> int:
     """Run ``jobs``."""
+    if args.attach is not None:
+        return _attach(args.url, args.attach)
+    from predsession.http.auth import show_url
+    from predsession.jobs.forgotten import seems_forgotten
+
     with _caller(args.url) as caller:
         for uuid, call in ((args.stop, calls.stop), (args.clear, calls.clear)):
             if uuid is None:
                 continue
-            if is_unknown_job(caller.call(calls.status(uuid))):
-                say(f"{args.url} knows no job {uuid}")
+            if seems_forgotten(caller, uuid):
+                say(f"{show_url(args.url)} knows no job {uuid}")
                 return SERVER
             caller.call(call(uuid))
         if args.stop is None and args.clear is None:
@@ -83,20 +90,45 @@ def _jobs(args: argparse.Namespace) -> int:
     return OK
 
 
+def _attach(url: str, uuid: str) -> int:
+    """Print what is left of a job, or of a session's jobs."""
+    from predsession.export.jsonl import to_line
+    from predsession.session import PredictionSession
+
+    session_id, job = (uuid, None) if _is_session(url, uuid) else (None, uuid)
+    with PredictionSession.attach(url, session_id, uuid=job, on_error="yield") as session:
+        for outcome in session:
+            print(to_line(outcome, ascii_only=not speaks_utf8()), flush=True)
+    return SOME_FAILED if session.errors else OK
+
+
+def _is_session(url: str, uuid: str) -> bool:
+    """Whether the server lists jobs of a session of that id."""
+    from predsession.wire.replies import parse_job_list
+
+    with _caller(url) as caller:
+        try:
+            return any(job.session == uuid for job in parse_job_list(caller.call(calls.list_jobs())))
+        except NotFoundError:
+            return False
+
+
 def _list(caller: Caller, args: argparse.Namespace) -> int:
     """Print the live jobs."""
+    from predsession.http.auth import show_url
     from predsession.wire.replies import parse_job_list
 
     try:
         reply = caller.call(calls.list_jobs())
     except NotFoundError:
-        say(f"{args.url} is a stock server, which cannot list its jobs; --stop and --clear work with a uuid")
+        shown = show_url(args.url)
+        say(f"{shown} is a stock server, which cannot list its jobs; --stop and --clear work with a uuid")
         return SERVER
     jobs = parse_job_list(reply)
     if args.json:
         print(json.dumps([job.raw for job in jobs]))
         return OK
-    print(f"{'uuid':<32}  {'done':>13}  {'age':>6}  stage")
+    print(f"{'uuid':<32}  {'session':<32}  {'done':>13}  {'age':>6}  stage")
     for job in jobs:
         print(_row(job))
     return OK
@@ -106,4 +138,5 @@ def _row(job: LiveJob) -> str:
     """Return a job's line."""
     total = "?" if job.total is None else job.total
     age = "?" if job.age is None else f"{job.age:.0f} s"
-    return f"{job.uuid:<32}  {f'{job.current or 0}/{total}':>13}  {age:>6}  {job.stage_text}"
+    done = f"{job.current or 0}/{total}"
+    return f"{job.uuid:<32}  {job.session or '-':<32}  {done:>13}  {age:>6}  {job.stage_text}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import codecs
 import json
 import signal
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from predsession.cli.codes import HUNG_UP, OK, SOME_FAILED, TERMINATED, say
+from predsession.cli.codes import HUNG_UP, OK, SOME_FAILED, TERMINATED, say, speaks_utf8
 from predsession.errors import ItemError, SourceError
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ examples:
   predsession predict photos/ --url http://127.0.0.1:8000    run it on a server that is there
   predsession predict a.jpg b.png --out preds.jsonl          files in, JSON lines out
   predsession predict photos/ --recursive --conf 0.5 --class person --class dog
+  predsession predict photos/ --out preds.jsonl --resume     go on where a run was ended
   predsession predict photos/ --save-images annotated/       draw the predictions
   predsession predict photos/ --json | jq .name              JSON lines on standard output
   predsession predict clip.mp4 --track --save-video out.mp4  a video with tracking
@@ -50,6 +50,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--recursive", action="store_true", help="look into subfolders")
     add("--on-error", choices=("yield", "skip", "raise"), default="yield",
         help="a bad image is listed in its place (default), is left out, or ends the run")  # fmt: skip
+    add("--resume", action="store_true",
+        help="go on where a run that was ended left off; keeps what arrives in OUT.journal")  # fmt: skip
+    add("--journal", metavar="FILE", help="keep it in this file instead; implies --resume")
+    add("--restart", action="store_true", help="begin the journal anew")
     add("--json", action="store_true", help="print JSON lines instead of a table")
     add("--quiet", action="store_true", help="show no progress bar")
     add("--ca", metavar="FILE", help="a CA bundle to trust")
@@ -91,13 +95,17 @@ def run(args: argparse.Namespace) -> int:
     # A batch system ends a job with SIGTERM, a closed terminal with SIGHUP: leave by everybody's way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(HUNG_UP))
+    journal = _journal(args)
     names = OutputNames(args.save_images, args.source) if args.save_images else None
     if args.save_video and len(args.source) > 1:
         raise SourceError("--save-video holds one clip: run them one by one")
     with ExitStack() as stack:
         clip = stack.enter_context(_video(args.save_video)) if args.save_video else None
-        session = stack.enter_context(PredictionSession(args.url, **_keywords(args)))
-        writer = stack.enter_context(JsonlWriter(args.out)) if args.out else None
+        session = stack.enter_context(
+            PredictionSession(args.url, **_keywords(args), resume=journal, restart=args.restart)
+        )
+        out = JsonlWriter(args.out, resume=journal is not None) if args.out else None
+        writer = stack.enter_context(out) if out is not None else None
         report = _Report(as_json=args.json)
         try:
             for outcome in session:
@@ -108,10 +116,21 @@ def run(args: argparse.Namespace) -> int:
                 if clip is not None and not isinstance(outcome, ItemError):
                     clip.write(outcome)
                 report.add(outcome)
+            if writer is not None:
+                writer.finish()
         except ItemError as error:
             say(str(error))
     report.end()
     return SOME_FAILED if session.errors else OK
+
+
+def _journal(args: argparse.Namespace) -> str | None:
+    """Return the journal's path."""
+    if args.journal or not (args.resume or args.restart):
+        return str(args.journal) if args.journal else None
+    if not args.out:
+        raise SourceError("--resume keeps what arrives beside --out: pass --out FILE, or --journal FILE")
+    return f"{args.out}.journal"
 
 
 def _keywords(args: argparse.Namespace) -> dict[str, Any]:
@@ -144,11 +163,6 @@ def _video(path: str) -> VideoExport:
     return VideoExport(path)
 
 
-def _speaks_utf8() -> bool:
-    """Whether standard output takes every character."""
-    return codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
-
-
 class _Report:
     """Prints outcomes: JSON lines as they come, or a table at the end.
 
@@ -167,7 +181,7 @@ class _Report:
         from predsession.export.jsonl import to_line
 
         if self._as_json:
-            print(to_line(outcome, ascii_only=not _speaks_utf8()), flush=True)
+            print(to_line(outcome, ascii_only=not speaks_utf8()), flush=True)
             return
         name = outcome.path or outcome.name
         frame = None if isinstance(outcome, ItemError) else outcome.frame_index

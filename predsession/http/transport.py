@@ -368,7 +368,9 @@ def _translate(error: requests.RequestException, shown: str) -> errors.Transport
             url=shown,
         )
     if isinstance(error, requests.Timeout) or "timed out" in str(cause):
-        return errors.RequestTimeoutError(f"{shown} gave no answer in time", url=shown)
+        return errors.RequestTimeoutError(
+            f"{shown} gave no answer in time; pass a larger timeout= if it may take that long", url=shown
+        )
     return errors.TransportError(f"the connection to {shown} broke: {_detail(cause)}", url=shown)
 
 

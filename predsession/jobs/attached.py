@@ -16,12 +16,12 @@ from predsession.http.transport import ConnectionOptions
 from predsession.jobs.batch import Outcome
 from predsession.jobs.ending import check_failed, finish, missing_results
 from predsession.jobs.flight import Flight
+from predsession.jobs.forgotten import seems_forgotten
 from predsession.jobs.job import JobReader
 from predsession.jobs.remote import LibraryLoader
 from predsession.jobs.shared import Shared
 from predsession.prediction import Prediction
 from predsession.wire import calls
-from predsession.wire.httpreply import is_unknown_job
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.replies import LiveJob, parse_item_fault, parse_job, parse_job_list
 
@@ -109,10 +109,9 @@ class AttachedCourse:
                 "this server cannot list the jobs of a session: attach to one job, by uuid=. "
                 "A stock server knows jobs by nothing else."
             )
-        reply = self._shared.caller.call(calls.progress(self._target.uuid))
-        if is_unknown_job(reply):
+        if seems_forgotten(self._shared.caller, self._target.uuid):
             raise self._unknown()
-        state = parse_job(reply)
+        state = parse_job(self._shared.caller.call(calls.progress(self._target.uuid)))
         gone = max(0, (state.current or 0) - state.pending)
         if gone:
             self._shared.warn(

@@ -9,6 +9,7 @@ and so is one that cannot be: a gap in its numbers, a number too many.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,14 +17,17 @@ from functools import partial
 
 from predsession import errors
 from predsession.http.retry import Failure
+from predsession.jobs.forgotten import seems_forgotten
 from predsession.jobs.pace import PollPace
 from predsession.jobs.shared import Shared
 from predsession.wire import calls
-from predsession.wire.calls import Call, Repeat
+from predsession.wire.calls import Call
 from predsession.wire.httpreply import Reply, is_unknown_job
 from predsession.wire.jsontypes import JSONObject
 from predsession.wire.replies import JobState, parse_job
 from predsession.wire.stages import Stage
+
+log = logging.getLogger(__name__)
 
 LONG_POLL = 5.0
 """Seconds a server with ``wait`` may hold an answer; never more than half the read timeout."""
@@ -84,6 +88,7 @@ class JobReader:
         self._changed_at = 0.0
         self._seen: tuple[str, int | None, int] = ("", None, 0)
         shared.uuid = uuid
+        shared.reader = self
 
     def results(self) -> Iterator[list[JSONObject]]:
         """Yield results as they come, each once and in order, until the job is over.
@@ -136,6 +141,16 @@ class JobReader:
             while self._handled + 1 in self._out_of_turn:
                 self._handled += 1
                 self._out_of_turn.discard(self._handled)
+
+    def acknowledge(self) -> None:
+        """Tell the server, where it keeps them, which results are needed no longer."""
+        if not self._acked:
+            return
+        call = calls.pop_acked(self.uuid, ack=self._handled, wait=None, limit=0)
+        try:
+            self._shared.caller.call(call)
+        except errors.PredSessionError as error:
+            log.info("job %s: what was dealt with could not be told: %s", self.uuid, error)
 
     @property
     def all_handled(self) -> bool:
@@ -267,7 +282,7 @@ class JobReader:
         except (errors.ConnectError, errors.JobTimeoutError):
             raise
         except errors.ServerFaultError as error:
-            if error.status == 500 and self._seems_forgotten():
+            if error.status == 500 and seems_forgotten(self._shared.caller, self.uuid):
                 self.expired = True
                 return None
             if lost + 1 >= LOST_IN_A_ROW:
@@ -276,21 +291,6 @@ class JobReader:
             if lost + 1 >= LOST_IN_A_ROW:
                 raise
         return None
-
-    def _seems_forgotten(self) -> bool:
-        """Whether a bare 500 means an unknown job: a stock server in development mode does not say."""
-        # Without the patience that other faults deserve: it would be spent on every job that is forgotten.
-        look = replace(calls.status(self.uuid), repeat=Repeat.REFUSED)
-        for _ in range(2):
-            try:
-                return is_unknown_job(self._shared.caller.call(look))
-            except errors.ServerFaultError as error:
-                if error.status != 500:
-                    return False
-            except errors.TransportError:
-                return False
-            self._shared.caller.call(calls.session_info())
-        return True
 
     def _is_miscounted(self, state: JobState, more: int) -> bool:
         """Whether the results are too many, or in the end too few, though no answer was lost: note it."""

@@ -72,6 +72,12 @@ class Outlet:
         with self._changed:
             self._waiting.clear()
 
+    def settle(self) -> None:
+        """Take it that the caller has dealt with the outcome taken last."""
+        if self._with_caller is not None:
+            self._with_caller()
+            self._with_caller = None
+
     def get(self, timeout: float | None, refresh: Callable[[], None]) -> Outcome | None:
         """Take the next outcome.
 
@@ -93,9 +99,7 @@ class Outlet:
         queue.Empty
             If nothing came in time.
         """
-        if self._with_caller is not None:
-            self._with_caller()
-            self._with_caller = None
+        self.settle()
         deadline = None if timeout is None else self._clock.now() + timeout
         while True:
             left = 0.1 if deadline is None else min(0.1, deadline - self._clock.now())

@@ -113,6 +113,7 @@ class Pipeline:
     def detach(self) -> None:
         """Let go of everything here, and leave the jobs on the server as they are."""
         self.shared.ledger.leave()
+        self.shared.acknowledge()
         self.close()
 
     def close(self) -> None:

@@ -113,6 +113,8 @@ class Shared:
         self.warnings: deque[Warning] = deque()
         """What the caller is to be warned of, on its own thread."""
         self._unhandled: deque[JobReader] = deque()
+        self.reader: JobReader | None = None
+        """Who reads the present job."""
 
     def warn(self, warning: Warning) -> None:
         """Let the caller be warned with the next outcome."""
@@ -148,6 +150,13 @@ class Shared:
         self.ledger.ended(reader.uuid)
         self._unhandled.append(reader)
         self.sweep()
+
+    def acknowledge(self) -> None:
+        """Tell the server what the caller has dealt with, for whoever attaches to the jobs."""
+        self.outlet.settle()
+        for reader in (*self._unhandled, self.reader):
+            if reader is not None:
+                reader.acknowledge()
 
     def sweep(self) -> None:
         """Clear the jobs that were dealt with; on the receiver's thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -13,7 +14,7 @@ from integration.test_faults import CLEAR, FAULTS, POP, SUBMIT
 from interop.pictures import write_clip, write_pictures
 from interop.their_server import TheirServer, Truth, assert_all_equal, until
 
-from predsession import PredictionSession
+from predsession import JobExpiredError, PredictionSession, ResultsGoneWarning
 from predsession.testing import FaultyServer
 
 COUNT = 40
@@ -106,6 +107,31 @@ def test_a_job_that_is_forgotten(
     assert session.report().resent_items > 0
     # In development mode the 500 says nothing: a second look tells it from any other fault.
     assert between == [POP, *(["get_inference_status"] * 2 if theirs.mode == "development" else [])]
+
+
+def test_a_uuid_that_is_not_known(theirs: TheirServer) -> None:
+    """With text or with nothing for an answer: `JobExpiredError`, after one look, or two, and no retries."""
+    with FaultyServer(theirs.url) as seen:
+        session = PredictionSession.attach(seen.url, uuid="f" * 32)
+        with pytest.raises(JobExpiredError, match="the server knows no job ffff"):
+            next(session)
+        looks = [call.endpoint for call in seen.seen if b"ffff" in call.body]
+    assert looks == ["get_inference_status"] * (2 if theirs.mode == "development" else 1)
+    assert session.report().retries == {}
+
+
+def test_a_job_that_is_gone_on_with(theirs: TheirServer, paths: list[Path]) -> None:
+    """A job that another session left is read to its end; what had been popped there is gone, and is told."""
+    first = PredictionSession(theirs.url, paths, key=f"left {next(_runs)}", delay=0.2, batch_size=1)
+    next(first)
+    uuid = until(lambda: _under_way(theirs, first), "a job that is under way")
+    first.detach()
+    assert uuid in theirs.live()
+    with PredictionSession.attach(theirs.url, uuid=uuid) as session, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResultsGoneWarning)
+        rest = list(session)
+    assert_all_equal(rest, theirs.direct(paths[1:9][-len(rest) :]))  # the second job has so many
+    assert theirs.live() == []
 
 
 def _under_way(server: TheirServer, session: PredictionSession) -> str | None:

@@ -1,0 +1,209 @@
+"""Going on with jobs from another process: what the first had not dealt with comes, nothing else."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from number_clips import write_numbers
+
+from predsession import (
+    ItemError,
+    JobExpiredError,
+    Prediction,
+    PredictionSession,
+    ResultsGoneWarning,
+    SourceError,
+)
+from predsession.server.models.pixels import box_number
+from predsession.testing import FaultyServer
+from predsession.wire import calls
+from predsession.wire.calls import Call
+
+Numbered = Callable[..., list[Path]]
+Ask = Callable[[str, Call], dict[str, list[dict[str, object]]]]
+
+LEFT = """
+import sys
+from predsession import PredictionSession
+session = PredictionSession(sys.argv[1], sys.argv[2], delay=0.01)
+print(session.session_id, flush=True)
+for one in session:
+    print(one.index, flush=True)
+"""
+
+
+def live(ask: Ask, url: str, session_id: str) -> list[dict[str, object]]:
+    """Return the jobs of a session that the server lists."""
+    return ask(url, calls.list_jobs(session_id))["requests"]
+
+
+@pytest.fixture
+def killed(ours: str, numbered: Numbered) -> tuple[str, list[int]]:
+    """A session whose process was killed, and the indexes it had shown."""
+    command = [sys.executable, "-c", LEFT, ours, str(numbered(20)[0].parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        session_id = next(running.stdout).strip()
+        shown = [int(next(running.stdout)) for _ in range(5)]
+        running.send_signal(signal.SIGKILL)
+        shown += [int(line) for line in running.stdout]
+    return session_id, shown
+
+
+def test_after_a_kill(ours: str, killed: tuple[str, list[int]], ask: Ask) -> None:
+    """All that was sent and not dealt with comes, each with its index, and the jobs end."""
+    session_id, shown = killed
+    with PredictionSession.attach(ours, session_id) as session:
+        assert session.session_id == session_id
+        got = [(one.index, box_number(one.boxes[0])) for one in session]
+    assert all(index == number for index, number in got)
+    indexes = [index for index, _ in got]
+    assert indexes == list(range(indexes[0], indexes[-1] + 1))
+    # What was dealt with after the last poll comes again; nothing is left out.
+    assert indexes[0] <= shown[-1] + 1
+    assert live(ask, ours, session_id) == []
+
+
+def test_a_session_that_is_left_on_purpose(ours: str, numbered: Numbered, ask: Ask) -> None:
+    """`detach` ends no job; what was not taken here comes there, whatever had arrived."""
+    first = PredictionSession(ours, numbered(12), delay=0.01)
+    got = [next(first).index for _ in range(3)]
+    session_id = first.detach()
+    assert live(ask, ours, session_id), "the jobs go on"
+    with PredictionSession.attach(ours, session_id) as session:
+        rest = [one.index for one in session]
+    assert rest == list(range(3, rest[-1] + 1))
+    assert got == [0, 1, 2]
+    assert live(ask, ours, session_id) == []
+    with pytest.raises(JobExpiredError, match="knows no session"):
+        next(PredictionSession.attach(ours, session_id))
+
+
+def test_indexes_around_bad_inputs(ours: str, numbered: Numbered) -> None:
+    """An input that was never sent leaves a gap, and the others keep their places."""
+    paths = numbered(9)
+    paths[4].write_bytes(b"")
+    first = PredictionSession(ours, paths, on_error="yield", delay=0.01)
+    assert not isinstance(next(first), ItemError)
+    while len(first.status().jobs) < 2:
+        next(first)
+    session_id = first.detach()
+    with PredictionSession.attach(ours, session_id) as session:
+        got = [(one.index, box_number(one.boxes[0])) for one in session]
+    assert got
+    assert all(index == number for index, number in got)
+    assert 4 not in [index for index, _ in got]
+
+
+def test_one_job(ours: str, numbered: Numbered) -> None:
+    """By its uuid; the others of its session are left alone."""
+    first = PredictionSession(ours, numbered(12), delay=0.01)
+    next(first)
+    uuid = first.status().jobs[-1]
+    first.detach()
+    with PredictionSession.attach(ours, uuid=uuid) as session:
+        got = [(one.index, box_number(one.boxes[0])) for one in session]
+    assert got
+    assert all(index == number for index, number in got)
+
+
+def test_a_clip(ours: str, tmp_path: Path) -> None:
+    """Frames come by their numbers, from the first that was not dealt with."""
+    clip = write_numbers(tmp_path / "clip.mp4")
+    first = PredictionSession(ours, clip, delay=0.005)
+    for _ in range(6):
+        next(first)
+    session_id = first.detach()
+    with PredictionSession.attach(ours, session_id) as session:
+        rest = list(session)
+        assert len(session) == len(rest)
+    assert [one.frame_index for one in rest] == list(range(6, 40))
+    assert [box_number(one.boxes[0]) for one in rest] == list(range(6, 40))
+    assert [one.index for one in rest] == list(range(6, 40))
+
+
+def test_a_stock_server(stock: str, numbered: Numbered) -> None:
+    """One job by its uuid: what was popped is gone, and said to be; a session cannot be found."""
+    first = PredictionSession(stock, numbered(9), delay=0.02)
+    next(first)
+    while not (jobs := first.status().jobs):
+        time.sleep(0.01)
+    first.detach()
+    with PredictionSession.attach(stock, uuid=jobs[-1]) as session, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResultsGoneWarning)
+        got = list(session)
+    assert [box_number(one.boxes[0]) - one.index for one in got] == [1] * len(got)
+    with pytest.raises(SourceError, match="cannot list the jobs of a session"):
+        next(PredictionSession.attach(stock, session_id="0" * 32))
+
+
+def test_what_is_gone_is_warned_of(stock: str, numbered: Numbered, ask: Ask) -> None:
+    """Results that somebody popped cannot be had again."""
+    first = PredictionSession(stock, numbered(9), delay=0.02)
+    next(first)
+    while not (jobs := first.status().jobs):
+        time.sleep(0.01)
+    first.detach()
+    while not ask(stock, calls.pop(jobs[-1]))["pending_results"]:
+        time.sleep(0.01)
+    with (
+        PredictionSession.attach(stock, uuid=jobs[-1]) as session,
+        pytest.warns(ResultsGoneWarning, match="results of job"),
+    ):
+        assert len(list(session)) < 8
+
+
+@pytest.mark.parametrize("by", ["uuid", "session_id"])
+def test_an_unknown_one(either: str, by: str) -> None:
+    """At once, in one call, without retries."""
+    with FaultyServer(either) as seen:
+        session = PredictionSession.attach(seen.url, **{by: "f" * 32})
+        expected = SourceError if by == "session_id" and _is_stock(seen, session) else JobExpiredError
+        with pytest.raises(expected):
+            next(session)
+    assert [call.endpoint for call in seen.seen].count("get_inference_progress") <= 1
+    assert session.report().retries == {}
+
+
+def _is_stock(seen: FaultyServer, session: PredictionSession) -> bool:
+    """Whether the server lacks the extension."""
+    assert session.model_meta
+    return not any(call.endpoint == "list_inference_requests" for call in seen.seen)
+
+
+@pytest.mark.parametrize("given", [{}, {"session_id": "a", "uuid": "b"}])
+def test_one_of_the_two(ours: str, given: dict[str, str]) -> None:
+    """Session or job, not both, not neither."""
+    with pytest.raises(SourceError, match="pass one"):
+        PredictionSession.attach(ours, **given)
+
+
+def test_the_command_line(ours: str, numbered: Numbered) -> None:
+    """``predsession jobs URL --attach`` prints JSON lines of a session, or of a job."""
+    first = PredictionSession(ours, numbered(9), delay=0.02)
+    next(first)
+    session_id = first.detach()
+    listed = subprocess.run(command(ours), capture_output=True, text=True, check=True, timeout=60).stdout
+    assert session_id in listed
+    done = subprocess.run(
+        command(ours, "--attach", session_id), capture_output=True, text=True, check=True, timeout=60
+    )
+    got = [Prediction.from_json(json.loads(line)) for line in done.stdout.splitlines()]
+    assert got
+    assert all(one.index == box_number(one.boxes[0]) for one in got)
+    again = subprocess.run(command(ours, "--attach", session_id), capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stdout) == (3, "")
+    assert "knows no job" in again.stderr
+
+
+def command(url: str, *more: str) -> list[str]:
+    """Return a command."""
+    return [sys.executable, "-m", "predsession", "jobs", url, *more]
