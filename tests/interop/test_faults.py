@@ -131,6 +131,9 @@ def test_a_job_that_is_gone_on_with(theirs: TheirServer, paths: list[Path]) -> N
         warnings.simplefilter("ignore", ResultsGoneWarning)
         rest = list(session)
     assert_all_equal(rest, theirs.direct(paths[1:9][-len(rest) :]))  # the second job has so many
+    assert uuid not in theirs.live()
+    for other in theirs.live():
+        list(PredictionSession.attach(theirs.url, uuid=other))
     assert theirs.live() == []
 
 
