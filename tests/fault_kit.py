@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
 import socket
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from server_kit import until
 
+from predsession.testing import FaultyServer
+
+SUBMIT, CLEAR = "inference_batch_async", "clear_inference_request"
 ENDED = re.compile('stage="(finished|cancelled|error)"')
 
 
@@ -61,3 +70,58 @@ def live_jobs(url: str) -> int:
         lines = answer.read().decode().splitlines()
     live = [line for line in lines if line.startswith("predsession_jobs{") and not ENDED.search(line)]
     return sum(int(float(line.rpartition(" ")[2])) for line in live)
+
+
+INTERRUPTED = """
+import os, sys, threading
+from predsession import PredictionSession
+from tqdm import tqdm
+print("ready", flush=True)
+try:
+    with PredictionSession(sys.argv[1], sys.argv[2], delay=0.01, show_progress=True) as session:
+        for prediction in session:
+            pass
+except KeyboardInterrupt:
+    pass
+ours = [each.name for each in threading.enumerate() if each.name.startswith("predsession-")]
+links = [os.readlink(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd") if int(each) > 2
+         and os.path.islink(f"/proc/self/fd/{each}")]
+print(ours, [link for link in links if "socket" in link or "deleted" in link], len(tqdm._instances))
+"""
+
+
+def interrupt_after(seconds: float, url: str, folder: Path, number: int = signal.SIGINT) -> None:
+    """Interrupt a run, so long after its imports: check that nothing is left, here or on the server.
+
+    Parameters
+    ----------
+    seconds : float
+        After which the signal is sent; later than its end if the run is that quick.
+    url : str
+        A server.
+    folder : Path
+        What to run.
+    number : int
+        The signal.
+    """
+    with FaultyServer(url) as faulty:
+        process = subprocess.Popen(
+            [sys.executable, "-c", INTERRUPTED, faulty.url, str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(seconds)
+        process.send_signal(number)
+        out, words = process.communicate(timeout=60)
+        until(lambda: not live_jobs(url), f"jobs left after {seconds:.3f} s to end: {words[-500:]}")
+    # Before its first line, or after its last, the script itself is interrupted: then nothing is printed.
+    assert out in ("[] [] 0\n", ""), f"after {seconds:.3f} s: {out} {words[-500:]}"
+    ended = [json.loads(call.body)["state"]["inference_request_uuid"] for call in faulty.calls(CLEAR)]
+    submits = faulty.calls(SUBMIT)
+    whole = [call for call in submits if len(call.body) == int(call.headers["content-length"])]
+    assert len(set(ended)) == len(whole), (
+        f"after {seconds:.3f} s: {len(whole)} jobs, {len(set(ended))} cleared"
+    )

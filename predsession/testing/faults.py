@@ -219,6 +219,11 @@ class FaultyServer:
         return f"http://127.0.0.1:{self.port}{self._target.path.rstrip('/')}"
 
     @property
+    def target(self) -> str:
+        """The real server's URL."""
+        return self._target.geturl()
+
+    @property
     def port(self) -> int:
         """Where it listens."""
         return int(self._server.server_address[1])

@@ -13,10 +13,16 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fault_kit import interrupt_after, live_jobs
+from server_kit import until
+from tqdm import tqdm
 
 from predsession import ConnectError, JobTimeoutError, PredictionSession
+from predsession.jobs.receiver import Receiver
+from predsession.jobs.submit import Submitter
 from predsession.launch import EmbeddedServer
 from predsession.server.models.pixels import box_number
 from predsession.testing import Fault, FaultyServer, RunningServer
@@ -43,6 +49,28 @@ def check_ended(faulty: FaultyServer) -> None:
     assert set(stops) <= set(clears)
     assert all(count == 1 for count in stops.values()), "no job two stops"
     assert len(stops) >= 1, "the run was to end before its time"
+    until(lambda: not live_jobs(faulty.target), "the server's last job to end")
+
+
+class Left:
+    """What this process holds: checked to be what it was, once a session is over."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        self._before = self._held()
+
+    @staticmethod
+    def _held() -> Counter[str]:
+        """Return open sockets and deleted files (temporary ones), and our threads and bars."""
+        links = [str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+        held = Counter(link.partition(":")[0] for link in links if "socket" in link or "deleted" in link)
+        held["threads"] = sum(each.name.startswith("predsession-") for each in threading.enumerate())
+        held["bars"] = len(tqdm._instances)
+        return held
+
+    def check(self) -> None:
+        """Wait until everything is as it was: the other end's sockets close a moment later."""
+        until(lambda: self._held() <= self._before, f"{self._held() - self._before} to be let go of")
 
 
 def leave(way: str, session: PredictionSession) -> None:
@@ -90,6 +118,127 @@ def test_a_finished_session_gets_only_clears(either: str, numbered: Numbered) ->
         assert len(list(PredictionSession(faulty.url, numbered(40)))) == 40
         assert not faulty.calls(STOP)
         assert len(faulty.calls(CLEAR)) == len(faulty.calls(SUBMIT)) > 1
+
+
+class BrokenBar(tqdm):
+    """A bar that fails when it moves, or when it is closed."""
+
+    fails = "update"
+
+    def update(self, n: float | None = 1) -> bool | None:
+        """Move."""
+        if self.fails == "update":
+            raise ZeroDivisionError("the bar")
+        return super().update(n)
+
+    def close(self) -> None:
+        """End."""
+        super().close()
+        if self.fails == "close" and not self.__dict__.setdefault("told", False):
+            self.told = True
+            raise ZeroDivisionError("the bar's end")
+
+
+class BarThatWillNotClose(BrokenBar):
+    """Fails when it is closed."""
+
+    fails = "close"
+
+
+def _no_bar(**_: object) -> tqdm:
+    raise ZeroDivisionError("no bar")
+
+
+@pytest.mark.parametrize("bar", [BrokenBar, _no_bar], ids=["moving", "making"])
+def test_a_callback_that_raises(either: str, numbered: Numbered, bar: Any) -> None:
+    """The caller's own bar fails: its error is raised, and everything is ended."""
+    paths = numbered(60)
+    with FaultyServer(either) as faulty:
+        left = Left()
+        with (
+            pytest.raises(ZeroDivisionError),
+            PredictionSession(faulty.url, paths, delay=0.03, show_progress=True, tqdm=bar) as session,
+        ):
+            list(session)
+        left.check()
+        check_ended(faulty)
+
+
+def test_the_first_error_stays_the_one_that_is_raised(ours: str, numbered: Numbered) -> None:
+    """What goes wrong while closing, here and on the server, is a note on it."""
+    faults = [Fault("status", STOP, times=99, status=400, body=b'{"detail": "no stopping"}')]
+    with FaultyServer(ours, faults) as faulty:
+        left = Left()
+        with (
+            pytest.raises(KeyError, match="mine") as caught,
+            PredictionSession(
+                faulty.url, numbered(60), delay=0.03, show_progress=True, tqdm=BarThatWillNotClose
+            ) as session,
+        ):
+            for _ in session:
+                raise KeyError("mine")
+        left.check()
+    notes = " ".join(caught.value.__notes__)
+    assert "the bar's end" in notes
+    assert "no stopping" in notes
+    assert session.report().cleanup_failures == 1
+
+
+@pytest.mark.parametrize("error", [MemoryError, SystemExit, RuntimeError])
+@pytest.mark.parametrize("where", [(Receiver, "_settle_slot"), (Submitter, "send")], ids=["receive", "send"])
+def test_a_thread_that_dies(
+    either: str,
+    numbered: Numbered,
+    monkeypatch: pytest.MonkeyPatch,
+    where: tuple[type, str],
+    error: type[BaseException],
+) -> None:
+    """Whatever ends a thread of ours is raised to the caller, and everything is ended."""
+    kind, name = where
+    original, calls = getattr(kind, name), iter(range(1000))
+
+    def dying(*arguments: Any, **keywords: Any) -> Any:
+        if next(calls) == 2:
+            raise error("injected")
+        return original(*arguments, **keywords)
+
+    monkeypatch.setattr(kind, name, dying)
+    paths = numbered(60)
+    with FaultyServer(either) as faulty:
+        left = Left()
+        with (
+            pytest.raises(error, match="injected"),
+            PredictionSession(faulty.url, paths, delay=0.01) as session,
+        ):
+            list(session)
+        left.check()
+        clears = calls_by_job(faulty, CLEAR)
+        assert sum(clears.values()) == len(clears) == session.report().jobs
+        until(lambda: not live_jobs(either), "the server's last job to end")
+
+
+def test_a_process_that_is_killed(numbered: Numbered) -> None:
+    """SIGKILL leaves nobody to clean up: the server's lease ends the jobs."""
+    folder = numbered(60)[0].parent
+    limits = ["--limit-lease", "0.5", "--limit-sweep", "0.1"]
+    with RunningServer("pixels", arguments=limits) as server:
+        script = f"""
+import os
+from predsession import PredictionSession
+session = PredictionSession({server.url!r}, {str(folder)!r}, delay=0.15)
+next(session)
+os.kill(os.getpid(), 9)
+"""
+        done = subprocess.run([sys.executable, "-c", script], timeout=60, check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert live_jobs(server.url), "there was nothing to be ended"
+        until(lambda: not live_jobs(server.url), "the lease to end the jobs")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2, 0.5])
+def test_ctrl_c_at_any_moment(either: str, numbered: Numbered, seconds: float) -> None:
+    """While it opens, runs or closes; tests/soak has fifty moments."""
+    interrupt_after(seconds, either, numbered(30)[0].parent)
 
 
 @pytest.mark.parametrize("when", ["exit", "exception", "fork"])
