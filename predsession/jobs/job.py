@@ -239,6 +239,7 @@ class JobReader:
                 return
             if popped is None:
                 doubtful, lost = True, lost + 1
+                self._shared.caller.retries["pop"] += 1
                 self._rest(pace, False)
                 continue
             lost = 0

@@ -20,7 +20,18 @@ from number_clips import write_numbers
 from predsession import PredictionSession
 from predsession.testing import Fault, FaultyServer, RunningServer, box_number, number_picture
 
-HEAD = ("fault", "server", "in", "predictions", "item errors", "doubled", "swapped", "retries", "jobs left")
+HEAD = (
+    "fault",
+    "server",
+    "in",
+    "predictions",
+    "item errors",
+    "doubled",
+    "swapped",
+    "retries",
+    "resent",
+    "jobs left",
+)
 STATUSES = (429, 500, 502, 503, 504, 507)
 MORE = {
     **{
@@ -64,15 +75,10 @@ def row(name: str, kind: str, url: str, faults: Sequence[Fault], clip: Path | No
     while live_jobs(url) and time.monotonic() < ends:
         time.sleep(0.05)
     doubled = sum(times - 1 for times in Counter(numbers).values())
+    retries, left = sum(report.retries.values()), live_jobs(url)
     figures = (
-        count,
-        report.predictions,
-        errors,
-        doubled,
-        swapped,
-        sum(report.retries.values()),
-        live_jobs(url),
-    )
+        count, report.predictions, errors, doubled, swapped, retries, report.resent_items, left
+    )  # fmt: skip
     return (name, kind, *map(str, figures))
 
 
