@@ -110,8 +110,8 @@ def stock_frames_of(state: JSONObject, clip: Clip) -> range:
         count = _whole(state, ("framesCount",), count)
         step = _whole(state, ("stride", "step"), 1)
         return range(start, start + sign * count, sign * step)
-    except ValueError as error:
-        raise Fault(f"ValueError({str(error)!r})") from None
+    except (ValueError, OverflowError) as error:
+        raise Fault(f"{type(error).__name__}({str(error)!r})") from None
 
 
 def _whole(state: Mapping[str, JSON], names: Sequence[str], default: int) -> int:

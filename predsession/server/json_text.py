@@ -22,7 +22,8 @@ def read_json(text: bytes | str) -> JSON:
     Returns
     -------
     JSON
-        Its texts are valid Unicode, and it is not nested more deeply than Python can read and write.
+        Its texts are valid Unicode, its whole numbers have at most the 63 bits that the database keeps, and it
+        is not nested more deeply than Python can read and write.
 
     Raises
     ------
@@ -31,7 +32,7 @@ def read_json(text: bytes | str) -> JSON:
     """
     plain = text if isinstance(text, str) else text.decode("utf-8-sig")
     try:
-        data: JSON = json.loads(plain)
+        data: JSON = json.loads(plain, parse_int=_whole)
         if _HALF.search(plain):
             json.dumps(data, ensure_ascii=False).encode()
     except RecursionError:
@@ -39,3 +40,11 @@ def read_json(text: bytes | str) -> JSON:
     except UnicodeEncodeError:
         raise ValueError("it has half a character, which is no valid UTF-8") from None
     return data
+
+
+def _whole(text: str) -> int:
+    """Read a whole number; no id and no count is as long as this."""
+    number = int(text) if len(text) < 25 else 1 << 63
+    if abs(number) >> 63:
+        raise ValueError("it has a whole number of more than 63 bits")
+    return number

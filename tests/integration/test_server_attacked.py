@@ -227,10 +227,15 @@ def test_json_of_10_000_levels(caller: Caller, call: str) -> None:
 
 def test_numbers_that_are_none(caller: Caller) -> None:
     """Numbers of thousands of digits, NaN and infinity where numbers are read."""
-    for number in ("9" * 5000, "1" + "0" * 400, "NaN", "1e999", "-1", "1.5", "true", '"1"', "[]", "{}"):
-        for name in ("ack", "wait", "limit"):
-            state = f'{{"state": {{"inference_request_uuid": "no-such-job", "{name}": {number}}}}}'
+    job = caller.submit([png(1)])
+    odd = ("9" * 5000, "1" + "0" * 400, str(2**64), str(2**63), "NaN", "-1", "true", '"1"', "[]", "{}")
+    for number in (*odd, "1e999", "1.5"):
+        for name in ("ack", "limit", "after", *(["wait"] if number in odd else [])):
+            state = f'{{"state": {{"inference_request_uuid": "{job}", "ack": 0, "{name}": {number}}}}}'
             is_refusal(caller.post("pop_inference_results", data=state))
+        for call in ("inference_image_id", "inference_video_id"):
+            for name in ("image_id", "images_ids", "video_id"):
+                is_refusal(caller.post(call, data=f'{{"state": {{"{name}": {number}}}}}'))
         for name in ("batch_size", "first_index", "startFrameIndex"):
             files = [("files", ("a.png", png(6)))]
             reply = caller.post("inference_batch", files=files, data={"state": f'{{"{name}": {number}}}'})

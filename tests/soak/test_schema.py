@@ -79,6 +79,6 @@ def test_every_answer_is_as_described(kind: str, tmp_path: Path) -> None:
         )
         assert numbers([answer.json()]) == [7]
         server.terminate()
-        assert "Traceback" not in server.log
+        assert [part[:3000] for part in server.log.split("Traceback")[1:]] == []
     assert {path.split("/")[0] for path in tree(tmp_path)} == {"data", "work", "library"}
-    assert {path for path in tree(library) - before if not path.startswith(".predsession-")} == set()
+    assert before <= tree(library), "what is written back is added beside the pictures"
