@@ -22,8 +22,8 @@ def read_json(text: bytes | str) -> JSON:
     Returns
     -------
     JSON
-        Its texts are valid Unicode, its whole numbers have at most the 63 bits that the database keeps, and it
-        is not nested more deeply than Python can read and write.
+        Its texts are valid Unicode, its whole numbers have at most the 63 bits that the database keeps, and
+        it is not nested more deeply than Python can read and write.
 
     Raises
     ------
