@@ -132,7 +132,7 @@ def test_an_answer_lost_to_a_stop(either: str, numbered: Numbered) -> None:
 
 def test_stalls_longer_than_the_read_timeout(either: str, stock: str, numbered: Numbered) -> None:
     """A submit, a pop and a clear whose answers come too late: all arrive once, what was begun is counted."""
-    faults = [Fault("stall", name, seconds=1.0) for name in (SUBMIT, POP, CLEAR)]
+    faults = [Fault("stall", name, seconds=0.8) for name in (SUBMIT, POP, CLEAR)]
     with (
         FaultyServer(either, faults) as faulty,
         PredictionSession(faulty.url, numbered(10), timeout=0.5) as session,
@@ -198,7 +198,7 @@ def test_frames_tell_which_they_are(either: str, tmp_path: Path, change: str) ->
         ]
 
 
-@pytest.mark.parametrize("seconds", [0.6, pytest.param(10.0, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("seconds", [0.4, pytest.param(10.0, marks=pytest.mark.soak)])
 def test_a_name_that_is_not_found_for_a_while(
     either: str, numbered: Numbered, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
@@ -436,7 +436,7 @@ def test_a_server_that_forgets_the_job(either: str, numbered: Numbered) -> None:
     """The images that had no answer are sent again, in a job of their own."""
     gone = b'{"detail":{"message":"RuntimeError(there is no such uuid in self._inference_requests)"}}'
     with (
-        FaultyServer(either, [Fault("status", POP, nth=2, status=500, body=gone)]) as faulty,
+        FaultyServer(either, [Fault("status", POP, status=500, body=gone)]) as faulty,
         PredictionSession(faulty.url, numbered(20)) as session,
     ):
         assert [box_number(one.boxes[0]) for one in session] == list(range(20))

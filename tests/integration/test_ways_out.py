@@ -184,7 +184,7 @@ def test_the_first_error_stays_the_one_that_is_raised(ours: str, numbered: Numbe
     assert session.report().cleanup_failures == 1
 
 
-@pytest.mark.parametrize("error", [MemoryError, SystemExit, RuntimeError])
+@pytest.mark.parametrize("error", [MemoryError, SystemExit])
 @pytest.mark.parametrize("where", [(Receiver, "_settle_slot"), (Submitter, "send")], ids=["receive", "send"])
 def test_a_thread_that_dies(
     either: str,
@@ -235,7 +235,7 @@ os.kill(os.getpid(), 9)
         until(lambda: not live_jobs(server.url), "the lease to end the jobs")
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("seconds", [0.0, 0.3])
 def test_ctrl_c_at_any_moment(either: str, numbered: Numbered, seconds: float) -> None:
     """While it opens, runs or closes; tests/soak has fifty moments."""
     interrupt_after(seconds, either, numbered(30)[0].parent)

@@ -18,7 +18,7 @@ from predsession.testing import box_number, number_picture
 
 WARM_UP = 2000
 """Images after which memory is measured: by then every cache and buffer has its size."""
-READ_TIMEOUT = 3.0
+READ_TIMEOUT = 2.0
 
 
 def resident() -> int:

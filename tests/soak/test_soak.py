@@ -31,8 +31,8 @@ def run(stock: bool, count: int, *, timeout: float, tell: Callable[[str], None])
 
 @pytest.mark.parametrize("stock", [False, True], ids=["embedded", "stock"])
 def test_a_short_run(stock: bool, tell: Callable[[str], None]) -> None:
-    """1,000 images, faults on 5 % of all calls."""
-    run(stock, 1000, timeout=100, tell=tell)
+    """600 images, faults on 5 % of all calls."""
+    run(stock, 600, timeout=100, tell=tell)
 
 
 @pytest.mark.soak
