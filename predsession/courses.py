@@ -8,15 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from predsession.errors import SourceError
-from predsession.inputs.clips import open_clips
+from predsession.inputs.folders import names_clips
 from predsession.inputs.frames import FrameOptions, read_options
-from predsession.inputs.lazy import LazySource
 from predsession.inputs.sources import open_source
-from predsession.jobs.attached import AttachedCourse, Attachment
-from predsession.jobs.clips import ClipCourse
-from predsession.jobs.images import ImageCourse
+from predsession.jobs.attachment import Attachment
 from predsession.jobs.pipeline import Course
-from predsession.jobs.records import IdCourse
 from predsession.jobs.shared import Shared
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.submits import IdOptions, IdTarget, images_by_id, project_by_id, video_by_id
@@ -89,6 +85,8 @@ def plan(
         _refuse("videos", f"{name}=", frames)
         _refuse_tracking(tracking, f"{name}=")
     target = _target(kind, _ids(name, value), options, extra, project_of)
+    from predsession.jobs.records import IdCourse
+
     return Plan(
         target.description,
         lambda shared, endpoint, token: IdCourse(
@@ -100,8 +98,19 @@ def plan(
     )
 
 
+def _plan_clips(value: object, options: FrameOptions, tracking: JSONObject | None) -> Plan:
+    """Plan one clip, or several."""
+    from predsession.inputs.clips import open_clips
+    from predsession.jobs.clips import ClipCourse
+
+    clips = open_clips(value, options)
+    return Plan(clips.description, lambda shared, *_: ClipCourse(shared, clips, tracking))
+
+
 def _plan_attachment(target: Attachment) -> Plan:
     """Plan to go on with jobs that are there already."""
+    from predsession.jobs.attached import AttachedCourse
+
     return Plan(
         target.description,
         lambda shared, endpoint, token: AttachedCourse(shared, target, endpoint=endpoint, token=token),
@@ -118,14 +127,21 @@ def _plan_input(
     tracking: JSONObject | None,
 ) -> Plan:
     """Plan a source that is sent from here."""
-    clips = open_clips(value, options)
-    if clips is not None:
-        return Plan(clips.description, lambda shared, *_: ClipCourse(shared, clips, tracking))
+    # What a source has no use for is imported by none: starting should not cost more than the work.
+    if names_clips(value):
+        return _plan_clips(value, options, tracking)
     if isinstance(value, Attachment):
         return _plan_attachment(value)
     _refuse("videos", "images", frames)
     _refuse_tracking(tracking, "images")
-    items = LazySource(value) if isinstance(value, Iterator) else open_source(value, recursive=recursive)
+    from predsession.jobs.images import ImageCourse
+
+    if isinstance(value, Iterator):
+        from predsession.inputs.lazy import LazySource
+
+        lazy = LazySource(value)
+        return Plan(lazy.description, lambda shared, *_: ImageCourse(shared, lazy))
+    items = open_source(value, recursive=recursive)
     return Plan(items.description, lambda shared, *_: ImageCourse(shared, items))
 
 

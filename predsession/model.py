@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import uuid as uuids
+import secrets
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import TracebackType
@@ -222,7 +222,7 @@ class DeployedModel:
             raise errors.SourceError(f"predict_one takes one picture, not {len(source)}: use predict()")
         item = fetched(source[0], self._caller)
         encoded = prepare(item)
-        name = f"{uuids.uuid4().hex}{encoded.suffix}"
+        name = f"{secrets.token_hex(16)}{encoded.suffix}"
         part = Part(name, encoded.content_type, encoded.nbytes, encoded.open)
         call = Call("inference_image", {"settings": merge_settings((settings,), {}, loose)})
         return Prediction.from_wire(

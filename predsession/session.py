@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import uuid as uuids
+import secrets
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
@@ -32,10 +32,9 @@ from predsession.courses import plan
 from predsession.errors import ItemError, SourceError
 from predsession.http.auth import Secret, find_token
 from predsession.http.transport import ConnectionOptions, HttpTransport
-from predsession.jobs.attached import Attachment
+from predsession.jobs.attachment import Attachment
 from predsession.jobs.pipeline import Pipeline
 from predsession.jobs.shared import PipelineOptions, Shared
-from predsession.launch import EmbeddedServer
 from predsession.options import (
     FRAME_NAMES,
     ID_OPTIONS,
@@ -51,14 +50,14 @@ from predsession.progress import (
     Progress,
     TqdmProgress,
 )
-from predsession.steps import AsyncSteps
 from predsession.taking import SessionTaking
-from predsession.tracks import TrackBook
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.submits import SubmitOptions
 
 if TYPE_CHECKING:
     from predsession.jobs.journal import Journal
+    from predsession.launch import EmbeddedServer
+    from predsession.tracks import TrackBook
 
 
 class PredictionSession(SessionTaking):
@@ -221,8 +220,8 @@ class PredictionSession(SessionTaking):
         self._taken = 0
         self._ended = self._closed = False
         self._first_error: BaseException | None = None
-        self._steps = AsyncSteps()
-        self._book = TrackBook() if tracking or tracking_config else None
+        self._steps = None
+        self._book = _track_book() if tracking or tracking_config else None
         self._plan = plan(
             sources,
             frames=frames,
@@ -268,9 +267,9 @@ class PredictionSession(SessionTaking):
         self, url: str | None, token: str | None, options: PipelineOptions, journal: Journal | None
     ) -> None:
         """Start the pipeline, and see to it that it ends when the session is forgotten."""
-        self._server = None
+        self._server: EmbeddedServer | None = None
         try:
-            self._server = None if url or os.environ.get(URL_VARIABLE) else EmbeddedServer()
+            self._server = None if url or os.environ.get(URL_VARIABLE) else _embedded_server()
             self._url = Secret(self._server.url if self._server else url or os.environ[URL_VARIABLE])
             transport = HttpTransport(self._url, token=token, options=options.connection)
             lost = self._server.lost if self._server else None
@@ -357,9 +356,23 @@ class PredictionSession(SessionTaking):
         )
 
 
+def _track_book() -> TrackBook:
+    """Return an empty book of tracks."""
+    from predsession.tracks import TrackBook
+
+    return TrackBook()
+
+
+def _embedded_server() -> EmbeddedServer:
+    """Start a server for one session."""
+    from predsession.launch import EmbeddedServer
+
+    return EmbeddedServer()
+
+
 def _session_id(source: object) -> str:
     """Return the id to work under: a new one, or that of the session whose jobs are gone on with."""
-    return source.session if isinstance(source, Attachment) and source.session else uuids.uuid4().hex
+    return source.session if isinstance(source, Attachment) and source.session else secrets.token_hex(16)
 
 
 def _let_go(pipeline: Pipeline, server: EmbeddedServer | None) -> None:

@@ -6,12 +6,11 @@ a note on it. All that shows progress happens here.
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import warnings
 import weakref
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from predsession.checks import check_seconds
 from predsession.errors import ItemError, JobTimeoutError, SessionClosedError
@@ -19,8 +18,10 @@ from predsession.jobs.batch import Outcome
 from predsession.jobs.pipeline import note_failures
 from predsession.prediction import Prediction
 from predsession.progress import Progress
-from predsession.steps import AsyncSteps
 from predsession.views import SessionViews
+
+if TYPE_CHECKING:
+    from predsession.steps import AsyncSteps
 
 
 class SessionTaking(SessionViews):
@@ -28,7 +29,7 @@ class SessionTaking(SessionViews):
 
     _ended: bool
     _first_error: BaseException | None
-    _steps: AsyncSteps
+    _steps: AsyncSteps | None
     _progress: Progress
     _finalizer: weakref.finalize[..., SessionTaking]
 
@@ -136,6 +137,10 @@ class SessionTaking(SessionViews):
         return self
 
     async def __anext__(self) -> Outcome:
+        from predsession.steps import AsyncSteps
+
+        if self._steps is None:
+            self._steps = AsyncSteps()
         return await self._steps.next(self._take)
 
     # Ending.
@@ -193,6 +198,8 @@ class SessionTaking(SessionViews):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        import asyncio
+
         await asyncio.to_thread(self._close_after, error)
 
     def _while_waiting(self) -> None:

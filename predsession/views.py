@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from predsession.checks import OnError
 from predsession.courses import Plan
 from predsession.errors import ItemError
@@ -9,10 +11,12 @@ from predsession.http.auth import show_url
 from predsession.jobs.counters import Report
 from predsession.jobs.pipeline import Pipeline
 from predsession.progress import SessionProgress, SessionStatus
-from predsession.tracks import Track, TrackBook
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.meta import ModelMeta
 from predsession.wire.stages import Stage
+
+if TYPE_CHECKING:
+    from predsession.tracks import Track, TrackBook
 
 
 class SessionViews:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from predsession.errors import MissingExtraError, SourceError
-from predsession.inputs.folders import VIDEO_SUFFIXES
+from predsession.inputs.folders import is_clip
 from predsession.inputs.frames import FrameOptions, choose_frames
 from predsession.inputs.items import printable
 from predsession.inputs.video import Clip, can_decode, probe
@@ -96,20 +95,20 @@ class ClipSource:
         return f"<ClipSource {self.description}>"
 
 
-def open_clips(source: object, options: FrameOptions) -> ClipSource | None:
+def open_clips(source: object, options: FrameOptions) -> ClipSource:
     """Open a source of clips.
 
     Parameters
     ----------
     source : object
-        What the caller handed in.
+        What the caller handed in: it `names_clips`.
     options : FrameOptions
         Which frames.
 
     Returns
     -------
-    ClipSource or None
-        None if it is no path of a clip, and no list of them.
+    ClipSource
+        The clips, in order.
 
     Raises
     ------
@@ -119,11 +118,9 @@ def open_clips(source: object, options: FrameOptions) -> ClipSource | None:
         If the options need a clip's length, and the extra ``video`` is not installed.
     """
     entries: list[object] = list(source) if isinstance(source, list | tuple) else [source]
-    clips = [str(entry) for entry in entries if _is_clip(entry)]
-    if not clips:
-        return None
+    clips = [str(entry) for entry in entries if is_clip(entry)]
     if len(clips) < len(entries):
-        other = next(entry for entry in entries if not _is_clip(entry))
+        other = next(entry for entry in entries if not is_clip(entry))
         raise SourceError(
             f"a list holds images or videos, not both: {clips[0]!r} is a video, {str(other)[:80]!r} is not"
         )
@@ -136,16 +133,6 @@ def open_clips(source: object, options: FrameOptions) -> ClipSource | None:
         frames = items[-1].frames
         first = None if first is None or frames is None else first + len(frames)
     return ClipSource(items)
-
-
-def _is_clip(entry: object) -> bool:
-    """Whether an entry is the path of a clip, by its suffix."""
-    if not isinstance(entry, str | os.PathLike):
-        return False
-    text = os.fspath(entry)
-    if not isinstance(text, str) or text.startswith(("http://", "https://")):
-        return False
-    return Path(text).suffix.lower() in VIDEO_SUFFIXES and not Path(text).is_dir()
 
 
 def _open(path: str, options: FrameOptions, first: int | None) -> ClipItem:

@@ -57,6 +57,21 @@ def suffix_of(name: str) -> str:
     return os.path.splitext(name)[1].lower()
 
 
+def is_clip(entry: object) -> bool:
+    """Whether an entry of a source is the path of a clip, by its suffix."""
+    if not isinstance(entry, str | os.PathLike):
+        return False
+    path = os.fspath(entry)
+    if not isinstance(path, str) or suffix_of(path) not in VIDEO_SUFFIXES:
+        return False
+    return not path.startswith(("http://", "https://")) and not os.path.isdir(path)
+
+
+def names_clips(source: object) -> bool:
+    """Whether a source is the path of a clip, or a list with one among its entries."""
+    return any(map(is_clip, source)) if isinstance(source, list | tuple) else is_clip(source)
+
+
 def list_folder(folder: str, *, recursive: bool = False) -> list[str]:
     """List the images of a folder, or of a Supervisely project, in their order.
 

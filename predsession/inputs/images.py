@@ -34,7 +34,6 @@ from predsession.inputs.items import (
     with_bytes,
 )
 from predsession.inputs.opening import FileStream, octets_of
-from predsession.inputs.pixels import decode, encode_png, picture_pixels
 from predsession.prediction import Loader
 from predsession.wire.geometry import Size
 
@@ -221,6 +220,8 @@ def _within(encoded: Encoded, limits: ImageLimits) -> Encoded:
 
 def _encoded_here(item: Item, limits: ImageLimits) -> Encoded:
     """Decode the item and encode its upright picture."""
+    from predsession.inputs.pixels import encode_png
+
     pixels = _pixels(item, limits)
     data = encode_png(pixels)
     size = Size(pixels.shape[1], pixels.shape[0])
@@ -230,6 +231,9 @@ def _encoded_here(item: Item, limits: ImageLimits) -> Encoded:
 
 def _pixels(item: Item, limits: ImageLimits) -> npt.NDArray[np.uint8]:
     """Return the item's upright picture, (H, W) or (H, W, 3)."""
+    # Most files go as they are: what decodes them is imported when it is needed.
+    from predsession.inputs.pixels import decode, picture_pixels
+
     content = item.content
     if isinstance(content, ArrayContent):
         _check_pixels(Size(content.array.shape[1], content.array.shape[0]), limits)

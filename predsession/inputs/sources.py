@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import urlsplit
 
 import numpy as np
-from PIL import Image
 
 from predsession.errors import SourceError
 from predsession.inputs.arrays import check_array
@@ -33,6 +34,9 @@ from predsession.inputs.items import (
     shown_url,
     with_bytes,
 )
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 __all__ = [
     "ArrayContent",
@@ -126,11 +130,17 @@ def open_source(input: object, *, recursive: bool = False) -> Source:  # noqa: A
     return Source(listing.entries, description)
 
 
+def _is_picture(value: object) -> TypeGuard[Image.Image]:
+    """Whether a value is a PIL image: whoever has one has imported Pillow, which takes its time."""
+    pillow = sys.modules.get("PIL.Image")
+    return pillow is not None and isinstance(value, pillow.Image)
+
+
 def _describe(value: object) -> str:
     """Return a few words on a single input."""
     if isinstance(value, np.ndarray):
         return f"array {value.shape}"
-    if isinstance(value, Image.Image):
+    if _is_picture(value):
         return f"PIL image {value.width}x{value.height}"
     if isinstance(value, _BINARY):
         return f"{memoryview(value).nbytes} bytes"
@@ -154,7 +164,7 @@ class _Listing:
             self.entries.append(BytesContent(bytes(value)))
         elif isinstance(value, np.ndarray):
             self.entries.append(ArrayContent(check_array(value, where)))
-        elif isinstance(value, Image.Image):
+        elif _is_picture(value):
             if 0 in value.size:
                 raise SourceError(f"{where}: a PIL image of size {value.size} has no pixels")
             self.entries.append(PictureContent(value))

@@ -9,10 +9,10 @@ on no server.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from predsession import errors
 from predsession.http.transport import ConnectionOptions
+from predsession.jobs.attachment import Attachment
 from predsession.jobs.batch import Outcome
 from predsession.jobs.ending import check_failed, finish, missing_results
 from predsession.jobs.flight import Flight
@@ -24,33 +24,6 @@ from predsession.prediction import Prediction
 from predsession.wire import calls
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.replies import LiveJob, parse_item_fault, parse_job, parse_job_list
-
-
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """What to attach to: all jobs of a session, or one job.
-
-    Parameters
-    ----------
-    session : str or None
-        The session's id.
-    uuid : str or None
-        The job's.
-    """
-
-    session: str | None = None
-    uuid: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.session is None) == (self.uuid is None):
-            raise errors.SourceError(
-                "attach to a session by its session_id, or to one job by its uuid: pass one"
-            )
-
-    @property
-    def description(self) -> str:
-        """A few words for bars and reprs."""
-        return f"session {self.session}" if self.session is not None else f"job {self.uuid}"
 
 
 class AttachedCourse:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from predsession import errors
 from predsession.http.transport import ConnectionOptions
@@ -16,7 +17,6 @@ from predsession.jobs.batch import Outcome
 from predsession.jobs.ending import check_failed, finish, missing_results
 from predsession.jobs.flight import Flight
 from predsession.jobs.job import JobReader
-from predsession.jobs.journal import Journal
 from predsession.jobs.receiver import MOST_TRIES
 from predsession.jobs.remote import LibraryLoader
 from predsession.jobs.shared import Shared
@@ -30,6 +30,9 @@ from predsession.wire.submits import IdTarget, Tracking, images_by_id, submit_id
 
 MOST_NAMED = 1_000_000
 """Results that are missing and each named in the error; who speaks of more does not mean it."""
+
+if TYPE_CHECKING:
+    from predsession.jobs.journal import Journal
 
 
 class IdCourse:

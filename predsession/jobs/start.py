@@ -8,8 +8,8 @@ that it was not acted on, and has been tried again already.
 
 from __future__ import annotations
 
+import secrets
 import threading
-import uuid as uuids
 from collections.abc import Callable, Sequence
 
 from predsession import errors
@@ -76,7 +76,7 @@ class Starter:
 
     def _start(self, call: Callable[[str, bool], Call], parts: Callable[[str], Sequence[Part]]) -> str:
         """Submit, again where an answer is lost, until the job has a name."""
-        key = uuids.uuid4().hex
+        key = secrets.token_hex(16)
         tries = min(UNANSWERED_TRIES, self._shared.caller.policy.tries)
         for left in reversed(range(tries)):
             # The first upload does not wait for what the server says of itself.

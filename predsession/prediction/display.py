@@ -7,7 +7,6 @@ Invariant: what comes from outside (names, titles) is escaped in HTML.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -18,10 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import SourceError
-from predsession.prediction.arrays import as_picture
-from predsession.prediction.pictures import file_name, inline_picture, read_picture, write_picture
 from predsession.prediction.rows import Rows
-from predsession.render import draw
 from predsession.wire.colors import RGB
 
 _TABLE_ROWS = 30
@@ -77,6 +73,8 @@ class Shown(Rows):
         if self.loader is not None:
             return self.loader()
         if self.path is not None:
+            from predsession.prediction.pictures import read_picture
+
             return read_picture(self.path)
         raise SourceError(
             f"{self.name or 'prediction'}: its picture is not at hand (no path, no loader); "
@@ -135,6 +133,9 @@ class Shown(Rows):
             colour, thickness or opacity makes no sense.
         """
         _check_look(color, thickness, opacity)
+        from predsession.prediction.arrays import as_picture
+        from predsession.prediction.pictures import file_name, write_picture
+
         ground = self.load_image() if image is None else as_picture(image)
         if ground.shape[:2] != (self.size.height, self.size.width):
             raise SourceError(
@@ -170,6 +171,8 @@ class Shown(Rows):
     ) -> npt.NDArray[np.uint8]:
         """Hand everything there is to the renderer."""
         filled = [fill_rectangles or kind != "rectangle" for kind in self.shapes]
+        from predsession.render import draw
+
         return draw(
             ground,
             boxes=self.boxes,
@@ -217,6 +220,8 @@ class Shown(Rows):
         picture = rows = None
         try:
             rows = self._cells()
+            from predsession.prediction.pictures import inline_picture
+
             picture = inline_picture(self.visualize())
         except Exception as error:  # noqa: BLE001 - a cell of a notebook must not fail because a file is gone
             notes.append(f"{type(error).__name__}: {error}")
@@ -270,6 +275,8 @@ def notebook_html(title: str, *, rows: Sequence[Sequence[str]], picture: str | N
 
 def _safe(text: str) -> str:
     """Escape a text; signs that are no text at all, as odd file names have them, become question marks."""
+    import html
+
     return html.escape(text.encode("utf-8", "replace").decode("utf-8"))
 
 

@@ -11,18 +11,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ProtocolError
-from predsession.prediction.arrays import Held, annotation_of, as_picture, as_size, model_and_titles
-from predsession.prediction.columns import Masks, Polygons, Tags
 from predsession.prediction.display import Loader, Shown
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.meta import ModelMeta
 from predsession.wire.results import ResultItem, copied
+
+if TYPE_CHECKING:
+    from predsession.prediction.columns import Masks, Polygons, Tags
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -243,6 +244,8 @@ class Prediction(Shown):
         ValueError
             If the argument that the message names has another shape, dtype or count than it must have.
         """
+        from predsession.prediction.arrays import Held, annotation_of, as_picture, as_size, model_and_titles
+
         picture = None if image is None else as_picture(image)
         meta, titles = model_and_titles(
             class_ids=class_ids, classes=classes, class_names=class_names, meta=meta

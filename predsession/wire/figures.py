@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from predsession.errors import ProtocolError
-from predsession.wire.bitmaps import decode_mask, png_size
 from predsession.wire.fields import MAX_VALUE, Fields, shown
 from predsession.wire.geometry import (
     Box,
@@ -308,6 +307,8 @@ def _bitmap_box(figure: Figure) -> Box:
     x, y = _origin(bitmap)
     text = bitmap.text("data")
     try:
+        from predsession.wire.bitmaps import png_size
+
         width, height = png_size(text)
     except ProtocolError as error:
         raise bitmap.broken("data", str(error)) from None
@@ -320,6 +321,8 @@ def _bitmap_crop(figure: Figure, size: Size) -> MaskCrop:
     x, y = _origin(bitmap)
     text = bitmap.text("data")
     try:
+        from predsession.wire.bitmaps import decode_mask
+
         mask = decode_mask(text, within=size)
     except ProtocolError as error:
         raise bitmap.broken("data", str(error)) from None

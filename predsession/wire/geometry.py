@@ -12,13 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw
 
 from predsession.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from PIL import ImageDraw
 
 MAX_MASK_PIXELS = 1 << 28
 """No mask has more pixels than this, whatever size its picture claims (2**28 is 16384 x 16384)."""
@@ -206,6 +208,8 @@ def fill_rings(size: Size, rings: Sequence[Ring]) -> MaskCrop:
     vertices = sum(map(len, rings))
     if vertices * height > MAX_CROSSINGS:
         raise ProtocolError(f"its outline has {vertices} points, too many to fill {height} rows")
+    from PIL import Image, ImageDraw
+
     canvas = Image.new("L", (width, height))
     if width and height:
         pen = ImageDraw.Draw(canvas)
@@ -289,6 +293,8 @@ def trace(size: Size, points: Ring) -> MaskCrop:
         If its frame has more than `MAX_MASK_PIXELS` pixels.
     """
     left, top, width, height = _frame(size, box_around(points))
+    from PIL import Image, ImageDraw
+
     canvas = Image.new("L", (width, height))
     moved = [(x - left, y - top) for x, y in points]
     if width and height:

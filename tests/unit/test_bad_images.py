@@ -204,7 +204,7 @@ class TestBadFiles:
             def raises(*_: object, error: BaseException = error) -> None:
                 raise error
 
-            monkeypatch.setattr("predsession.inputs.images.decode", raises)
+            monkeypatch.setattr("predsession.inputs.pixels.decode", raises)
             with pytest.raises(ItemError) as caught:
                 reencode(item_of(makers.jpeg()))
             assert caught.value.__cause__ is error

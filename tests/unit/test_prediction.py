@@ -70,7 +70,7 @@ def test_no_objects_no_rows() -> None:
 
 def test_reading_boxes_decodes_no_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     """Boxes, scores, classes and ids are there without one PNG being unpacked."""
-    monkeypatch.setattr("predsession.wire.figures.decode_mask", lambda *_, **__: pytest.fail("decoded"))
+    monkeypatch.setattr("predsession.wire.bitmaps.decode_mask", lambda *_, **__: pytest.fail("decoded"))
     p = zoo()
     assert len(p.boxes) == len(p.scores) == len(p.classes) == len(p.class_ids) == 10
 

@@ -12,6 +12,7 @@ import pytest
 
 from predsession import ItemError, Size, SourceError
 from predsession.inputs.clips import open_clips
+from predsession.inputs.folders import names_clips
 from predsession.inputs.frames import FrameOptions
 from predsession.inputs.video import ClipWriter, FrameLoader, count_frames, probe
 from predsession.server.models.pixels import read_number
@@ -155,7 +156,7 @@ def test_a_source_of_clips(tmp_path: Path) -> None:
     assert [item.first_index for item in source] == [0, 2]
     with pytest.raises(SourceError, match="not both"):
         open_clips([paths[0], tmp_path / "a.jpg"], FrameOptions())
-    assert open_clips([tmp_path / "a.jpg"], FrameOptions()) is None
+    assert not names_clips([tmp_path / "a.jpg"])
     assert open_clips(tmp_path, FrameOptions()) is None
 
 

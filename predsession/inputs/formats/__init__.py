@@ -9,25 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from predsession.inputs.formats.bmp import read_bmp
-from predsession.inputs.formats.gif import read_gif
 from predsession.inputs.formats.header import BadImage, BytesOctets, Header, Kind, Octets
-from predsession.inputs.formats.jpeg import read_jpeg
-from predsession.inputs.formats.png import read_png
 from predsession.inputs.formats.signatures import looks_like, sniff
-from predsession.inputs.formats.tiff import read_tiff
-from predsession.inputs.formats.webp import read_webp
 
 __all__ = ["BadImage", "BytesOctets", "Header", "Kind", "Octets", "looks_like", "read_header", "sniff"]
 
-_READERS: dict[Kind, Callable[[Octets], Header]] = {
-    Kind.JPEG: read_jpeg,
-    Kind.PNG: read_png,
-    Kind.BMP: read_bmp,
-    Kind.WEBP: read_webp,
-    Kind.TIFF: read_tiff,
-    Kind.GIF: read_gif,
-}
+
+def _reader(kind: Kind) -> Callable[[Octets], Header]:
+    """Return what reads a kind of header; it is imported for the first file of its kind."""
+    if kind is Kind.JPEG:
+        from predsession.inputs.formats.jpeg import read_jpeg as read
+    elif kind is Kind.PNG:
+        from predsession.inputs.formats.png import read_png as read
+    elif kind is Kind.BMP:
+        from predsession.inputs.formats.bmp import read_bmp as read
+    elif kind is Kind.WEBP:
+        from predsession.inputs.formats.webp import read_webp as read
+    elif kind is Kind.TIFF:
+        from predsession.inputs.formats.tiff import read_tiff as read
+    else:
+        from predsession.inputs.formats.gif import read_gif as read
+    return read
 
 
 def read_header(octets: Octets) -> Header:
@@ -54,7 +56,7 @@ def read_header(octets: Octets) -> Header:
     kind = sniff(head)
     if kind is None:
         raise BadImage(f"not an image ({looks_like(head)})")
-    header = _READERS[kind](octets)
+    header = _reader(kind)(octets)
     if 0 in header.stored:
         raise BadImage(f"damaged {kind.name}: the header says {header.stored.width} x {header.stored.height}")
     return header
