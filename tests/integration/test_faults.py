@@ -76,7 +76,9 @@ def test_nothing_is_lost_doubled_or_swapped(either: str, numbered: Numbered, nam
     assert session._pipeline.shared.ledger.live == ()
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+@pytest.mark.parametrize(
+    "status", [429, 500, 503, *(pytest.param(status, marks=pytest.mark.soak) for status in (502, 504))]
+)
 @pytest.mark.parametrize(
     "headers", [pytest.param({}, marks=pytest.mark.soak), {"Retry-After": "0.1"}], ids=["", "Retry-After"]
 )
