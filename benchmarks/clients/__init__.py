@@ -1,0 +1,1 @@
+"""The processes that measure, each told in JSON what to do."""
