@@ -73,15 +73,16 @@ def live_jobs(url: str) -> int:
 
 
 INTERRUPTED = """
-import os, sys, threading
+import os, signal, sys, threading
 from predsession import PredictionSession
 from tqdm import tqdm
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as our own command does
 print("ready", flush=True)
 try:
     with PredictionSession(sys.argv[1], sys.argv[2], delay=0.01, show_progress=True) as session:
         for prediction in session:
             pass
-except KeyboardInterrupt:
+except (KeyboardInterrupt, SystemExit):
     pass
 ours = [each.name for each in threading.enumerate() if each.name.startswith("predsession-")]
 links = [os.readlink(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd") if int(each) > 2
