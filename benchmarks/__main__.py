@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.bench import Bench, say
 from benchmarks.cases import CASES
 from benchmarks.row import Row
-from benchmarks.table import table, write_json
+from benchmarks.table import lines, read_rows, table, write_json
 
 RUNS = 5
 VARIABLE = "PREDSESSION_INTEROP"
@@ -30,6 +30,9 @@ def main() -> int:
     unknown = set(args.cases) - {case.NAME for case in CASES}
     if unknown:
         parser.error(f"there is no case {', '.join(sorted(unknown))}")
+    if args.show:
+        print(table(lines(read_rows(args.show), [case.NAME for case in CASES])))
+        return 0
     theirs = os.environ.get(VARIABLE, "")
     bench = Bench(
         runs=1 if args.quick else args.runs,
@@ -46,8 +49,8 @@ def main() -> int:
                 rows.append(row)
                 say(f"  {' | '.join(row.cells()[1:])}")
                 if args.json:  # after every row: hours of measuring are not lost to the last of them
-                    write_json(args.json, rows, runs=bench.runs, quick=bench.quick)
-    print(table(rows))
+                    write_json(args.json, rows, quick=bench.quick)
+    print(table([row.cells() for row in rows]))
     return 0
 
 
@@ -59,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=RUNS, help="how often (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="only look whether it works: once, few inputs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write everything, as JSON")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print the table of such a file, no more")
     return parser
 
 

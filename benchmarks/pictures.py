@@ -64,7 +64,11 @@ def folder(kind: Kind, count: int) -> Path:
 
 def picture(kind: Kind) -> Path:
     """Return one picture of a kind."""
-    return _originals(kind) / "000.jpg"
+
+    def fill(target: Path) -> None:
+        (target / "000.jpg").write_bytes(encoded(kind, 0, strength_for(kind)))
+
+    return kept(f"{kind.name}-one", fill) / "000.jpg"
 
 
 def arrays(count: int) -> Path:

@@ -42,7 +42,7 @@ class Target:
     def text(self, unit: str) -> str:
         """Return the target in a few characters."""
         sign = "≥" if self.at_least else "≤"
-        return f"{sign} {self.bound:g} {unit if self.of is Of.OURS else '×'}"
+        return f"{sign} {self.bound:.3g} {unit if self.of is Of.OURS else '×'}".strip()
 
 
 def at_most(bound: float, of: Of = Of.RATIO) -> Target:
@@ -129,6 +129,7 @@ class Row:
             "target": None if self.target is None else self.target.text(self.unit),
             "met": self.met,
             "runs": {"ours": list(self.ours), "peer": list(self.peer)},
+            "shown": list(self.cells()),
         }
 
 

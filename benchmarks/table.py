@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.row import Row
-from predsession.wire.jsontypes import JSON
+from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 
 HEAD = ("case", "what; against what", "ours", "peer", "ratio", "target", "")
 _PACKAGES = (
@@ -27,20 +27,20 @@ _PACKAGES = (
 )
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Write the rows.
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Write a table.
 
     Parameters
     ----------
-    rows : sequence of Row
-        In order.
+    rows : sequence of sequence of str
+        The texts of each row, as `Row.cells` gives them.
 
     Returns
     -------
     str
         A table in Markdown; in a terminal its columns stand below each other.
     """
-    cells = [HEAD, *(row.cells() for row in rows)]
+    cells = [HEAD, *rows]
     widths = [max(len(line[column]) for line in cells) for column in range(len(HEAD))]
     lines = [_line(line, widths) for line in cells]
     lines.insert(1, _line(["-" * width for width in widths], widths))
@@ -52,28 +52,38 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return f"| {' | '.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))} |"
 
 
-def write_json(path: Path, rows: Sequence[Row], *, runs: int, quick: bool) -> None:
+def write_json(path: Path, rows: Sequence[Row], *, quick: bool) -> None:
     """Write the rows, every single run included, and where they were measured.
 
     Parameters
     ----------
     path : Path
-        The file.
+        The file. What it has of other cases stays: cases may be measured one at a time.
     rows : sequence of Row
-        In order.
-    runs : int
-        How often each was measured.
+        Of one case or several.
     quick : bool
         Whether it was only a look.
     """
+    cases = {row.case for row in rows}
+    kept = [row for row in (read_rows(path) if path.exists() else []) if row["case"] not in cases]
     found: dict[str, JSON] = {
         "machine": machine(),
         "versions": versions(),
-        "runs": runs,
         "quick": quick,
-        "rows": [row.to_json() for row in rows],
+        "rows": [*kept, *(row.to_json() for row in rows)],
     }
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_rows(path: Path) -> list[JSONObject]:
+    """Return the rows that `write_json` wrote."""
+    return [as_object(row) for row in as_list(as_object(json.loads(path.read_text("utf-8")))["rows"])]
+
+
+def lines(rows: Sequence[JSONObject], order: Sequence[str]) -> list[list[str]]:
+    """Return the texts of such rows, in the order of their cases."""
+    ordered = sorted(rows, key=lambda row: order.index(str(row["case"])))
+    return [[str(cell) for cell in as_list(row["shown"])] for row in ordered]
 
 
 def machine() -> dict[str, JSON]:

@@ -32,10 +32,11 @@ def measure(bench: Bench) -> Iterator[Row]:
     with our_server("Idle") as url:
         modules = imported(url, folder(TINY, 3))
         for count in counts:
-            run = partial(sessions.ours, url, folder(TINY, count), expect=count, imports=modules)
-            found.append(bench.measured(run))
-            yield found[-1].row(NAME, f"{count:,} tiny images", "last")
-            yield found[-1].row(NAME, f"{count:,} tiny images, memory", "peak", unit="MB")
+            source = folder(TINY, count)
+            run = partial(sessions.ours, url, source, expect=count, imports=modules)
+            found.append(bench.measured(run, partial(sessions.bare, url, source, expect=count)))
+            yield found[-1].row(NAME, f"{count:,} tiny images; bare loop", "last")
+            yield found[-1].row(NAME, f"{count:,} tiny images, memory; bare loop", "peak", unit="MB")
         begin = partial(sessions.ours, url, folder(TINY, counts[3]), expect=1, stop_after=1, watch=True)
         pairs = bench.measured(begin)
     exponents = _exponents(found[1].ours("last"), found[3].ours("last"), counts[3] / counts[1])

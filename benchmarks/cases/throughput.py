@@ -40,21 +40,14 @@ def measure(bench: Bench) -> Iterator[Row]:
         pairs = bench.measured(lambda: _rate(sessions.ours(url, small, expect=count)), lambda: bare(url))
         what = f"{count:,} of 20 kB, our server; bare loop on it"
         yield pairs.row(NAME, what, "rate", unit="images/s", target=at_least(0.9))
-        alone = [bare(url) for _ in range(bench.runs)]
         yield _overlap(bench, url)
         yield _batches(bench, url)
-    if bench.theirs is None:
-        return
-    with stock_server(bench.theirs, "idle") as server:
-        beside = [bare(server.url) for _ in range(bench.runs)]
-    yield Row(
-        NAME,
-        f"{count:,} of 20 kB, bare loop, our server; the same on Supervisely's",
-        "images/s",
-        [each["rate"] for each in alone],
-        [each["rate"] for each in beside],
-        at_least(2.0),
-    )
+        if bench.theirs is None:
+            return
+        with stock_server(bench.theirs, "idle") as server:
+            pairs = bench.measured(lambda: bare(url), lambda: bare(server.url))
+        what = f"{count:,} of 20 kB, bare loop, our server; the same on Supervisely's"
+        yield pairs.row(NAME, what, "rate", unit="images/s", target=at_least(2.0))
 
 
 def _rate(found: Figures) -> Figures:
