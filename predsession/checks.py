@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol, cast
+from urllib.parse import urlsplit
 
 from predsession.errors import PredSessionError, SourceError
 from predsession.http.auth import Secret
+from predsession.http.loopback import is_loopback
 from predsession.http.retry import RetryPolicy
 from predsession.http.transport import ConnectionOptions, HttpTransport
+from predsession.inputs.encoding import COMPACT, QUICK, Encoding, read_encoding
 from predsession.inputs.images import ImageLimits
 from predsession.wire.jsontypes import JSON, JSONObject, as_object
 
@@ -116,6 +119,17 @@ def limits(max_pixels: int | None) -> ImageLimits:
     """Return the limits for images."""
     count = check_count("max_pixels", max_pixels)
     return ImageLimits() if count is None else ImageLimits(count)
+
+
+def encoding_for(url: str | None, chosen: str | None) -> Encoding:
+    """Return how pixels travel: as chosen, else by where the server is; None is the embedded one."""
+    if chosen is not None:
+        return read_encoding(chosen)
+    try:
+        host = "localhost" if url is None else urlsplit(url).hostname or ""
+    except ValueError:
+        return COMPACT  # no URL, as will be told
+    return QUICK if is_loopback(host) else COMPACT
 
 
 def listed(classes: Sequence[str] | None) -> list[JSON] | None:

@@ -12,6 +12,7 @@ from predsession.inputs.folders import names_clips
 from predsession.inputs.frames import FrameOptions, read_options
 from predsession.inputs.sources import open_source
 from predsession.jobs.attachment import Attachment
+from predsession.jobs.images import ImageCourse
 from predsession.jobs.pipeline import Course
 from predsession.jobs.shared import Shared
 from predsession.wire.jsontypes import JSON, JSONObject
@@ -134,8 +135,6 @@ def _plan_input(
         return _plan_attachment(value)
     _refuse("videos", "images", frames)
     _refuse_tracking(tracking, "images")
-    from predsession.jobs.images import ImageCourse
-
     if isinstance(value, Iterator):
         from predsession.inputs.lazy import LazySource
 

@@ -26,9 +26,6 @@ ID_OPTIONS = (
 )  # fmt: skip
 """What a job by ids does beside predicting."""
 
-NOT_YET = frozenset({"encoding"})
-"""Ours, whose work is still to come: never the model's settings."""
-
 
 def take_keywords(
     loose: dict[str, object], names: Iterable[str], given: Mapping[str, object] | None = None
@@ -100,15 +97,11 @@ def check_keywords(loose: Mapping[str, object], own: Iterable[str]) -> None:
 
     Raises
     ------
-    SourceError
-        For a keyword whose work is still to come.
     TypeError
         For one that is a letter off one of ours, or whose value is no plain str, int, float or bool.
     """
-    known = sorted({*own, *NOT_YET, *FRAME_NAMES, *ID_SOURCES, *ID_OPTIONS})
+    known = sorted({*own, *FRAME_NAMES, *ID_SOURCES, *ID_OPTIONS})
     for name, value in loose.items():
-        if name in NOT_YET:
-            raise SourceError(f"{name}= is not supported yet")
         meant = next((other for other in known if _is_near(name, other)), None)
         if meant is not None:
             raise TypeError(f"unknown keyword {name!r}; did you mean {meant!r}?")

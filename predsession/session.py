@@ -22,6 +22,7 @@ from predsession.checks import (
     check_on_error,
     check_seconds,
     check_token,
+    encoding_for,
     limits,
     listed,
     project_of,
@@ -131,6 +132,10 @@ class PredictionSession(SessionTaking):
         Whether the journal is begun anew.
     max_pixels : int, optional
         Larger images are item errors.
+    encoding : str, optional
+        How arrays, PIL images and files that servers read differently travel: ``"webp"``, ``"png"`` and
+        ``"bmp"`` lose nothing; ``"jpeg"``, ``"jpeg:90"`` and ``"webp:80"`` do. By default a bitmap to a
+        server on this machine, else lossless WebP.
     **model_settings : str, int, float or bool
         For videos ``start_frame``, ``num_frames``, ``end_frame`` (exclusive), ``duration`` (seconds),
         ``stride`` and ``direction``; for ids ``upload_mode``, ``iou_merge_threshold``, ``output_project_id``,
@@ -191,6 +196,7 @@ class PredictionSession(SessionTaking):
         replay: bool = True,
         restart: bool = False,
         max_pixels: int | None = None,
+        encoding: str | None = None,
         **model_settings: object,
     ) -> None:
         loose = dict(model_settings)
@@ -208,6 +214,7 @@ class PredictionSession(SessionTaking):
             connection,
             retry_policy(api),
             limits(max_pixels),
+            encoding_for(url or os.environ.get(URL_VARIABLE), encoding),
             check_seconds("idle_timeout", idle_timeout),
             None if start_timeout is None else check_seconds("start_timeout", start_timeout),
             None if total_timeout is None else check_seconds("total_timeout", total_timeout),

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from predsession.errors import ItemError
 from predsession.inputs.arrays import as_gray_or_rgb
+from predsession.inputs.encoding import Encoding
 from predsession.inputs.formats import BadImage, Header, Kind, Octets, read_header
 from predsession.inputs.items import (
     ArrayContent,
@@ -92,9 +93,11 @@ class Encoded:
 
 
 DEFAULT_LIMITS = ImageLimits()
+PLAIN = Encoding(Kind.PNG)
+"""What every server knows."""
 
 
-def prepare(item: Item, limits: ImageLimits = DEFAULT_LIMITS) -> Encoded:
+def prepare(item: Item, limits: ImageLimits = DEFAULT_LIMITS, *, encoding: Encoding = PLAIN) -> Encoded:
     """Make an item ready to be sent, decoding it only where it cannot go as it is.
 
     Parameters
@@ -103,11 +106,13 @@ def prepare(item: Item, limits: ImageLimits = DEFAULT_LIMITS) -> Encoded:
         A file, bytes, an array or a PIL image; a URL only after `with_bytes`.
     limits : ImageLimits
         What is too large.
+    encoding : Encoding
+        How pixels travel.
 
     Returns
     -------
     Encoded
-        The original bytes, or a PNG of the upright picture.
+        The original bytes, or the upright picture encoded here.
 
     Raises
     ------
@@ -116,11 +121,11 @@ def prepare(item: Item, limits: ImageLimits = DEFAULT_LIMITS) -> Encoded:
     """
     with _faults_of(item):
         if not isinstance(item.content, FileContent | BytesContent):
-            return _encoded_here(item, limits)
+            return _encoded_here(item, limits, encoding)
         with octets_of(item.content) as octets:
             header, nbytes = _header(octets, limits), octets.size
         if not header.portable:
-            return _encoded_here(item, limits)
+            return _encoded_here(item, limits, encoding)
         stream = (
             partial(io.BytesIO, item.content.data)
             if isinstance(item.content, BytesContent)
@@ -218,15 +223,16 @@ def _within(encoded: Encoded, limits: ImageLimits) -> Encoded:
     return encoded
 
 
-def _encoded_here(item: Item, limits: ImageLimits) -> Encoded:
+def _encoded_here(item: Item, limits: ImageLimits, encoding: Encoding = PLAIN) -> Encoded:
     """Decode the item and encode its upright picture."""
-    from predsession.inputs.pixels import encode_png
+    from predsession.inputs.pixels import encode
 
     pixels = _pixels(item, limits)
-    data = encode_png(pixels)
+    kind, data = encode(pixels, encoding)
     size = Size(pixels.shape[1], pixels.shape[0])
-    png = Kind.PNG
-    return _within(Encoded(png.suffix, png.content_type, len(data), size, partial(io.BytesIO, data)), limits)
+    return _within(
+        Encoded(kind.suffix, kind.content_type, len(data), size, partial(io.BytesIO, data)), limits
+    )
 
 
 def _pixels(item: Item, limits: ImageLimits) -> npt.NDArray[np.uint8]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from predsession.clock import Clock
+from predsession.jobs.ahead import Ahead
 from predsession.jobs.batch import Batch, Ready, Slot
 from predsession.jobs.flight import Flight
 from predsession.jobs.pace import MOST_BYTES, MOST_IMAGES, UploadSize
@@ -84,8 +85,8 @@ def _uploads(slots: Iterable[Slot], submitter: Submitter, size: UploadSize, cloc
     upload, wanted, began = Upload(), size.next(), clock.now()
     failure: BaseException | None = None
     try:
-        for slot in slots:
-            upload.add(slot, None if slot.outcome is not None else submitter.prepare(slot))
+        for slot, ready in Ahead(submitter, clock).prepared(slots):
+            upload.add(slot, ready)
             if upload.full(wanted) or clock.now() - began > LONGEST_GATHERING:
                 yield upload
                 upload, wanted, began = Upload(), size.next(), clock.now()

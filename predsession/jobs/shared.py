@@ -13,6 +13,7 @@ from predsession.clock import Clock, SystemClock
 from predsession.http.caller import Caller
 from predsession.http.retry import RetryPolicy
 from predsession.http.transport import ConnectionOptions, Transport
+from predsession.inputs.encoding import COMPACT, Encoding
 from predsession.inputs.images import ImageLimits
 from predsession.jobs.batch import Outcome
 from predsession.jobs.cleanup import Ledger
@@ -48,6 +49,8 @@ class PipelineOptions:
         Whether and when to try again.
     limits : ImageLimits
         What an image may hold.
+    encoding : Encoding
+        How pixels travel.
     idle_timeout : float
         Seconds without any change after which a job is given up.
     start_timeout : float or None
@@ -62,6 +65,7 @@ class PipelineOptions:
     connection: ConnectionOptions = field(default_factory=ConnectionOptions)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     limits: ImageLimits = field(default_factory=ImageLimits)
+    encoding: Encoding = COMPACT
     idle_timeout: float = 600.0
     start_timeout: float | None = None
     total_timeout: float | None = None

@@ -37,7 +37,11 @@ class Submitter:
         """Make a slot's bytes ready; None, with the slot settled, if they are no image."""
         try:
             item = fetched(slot.item, self._shared.caller)
-            encoded = (reencode if slot.reencoded else prepare)(item, self._shared.options.limits)
+            options = self._shared.options
+            if slot.reencoded:
+                encoded = reencode(item, options.limits)
+            else:
+                encoded = prepare(item, options.limits, encoding=options.encoding)
         except errors.ItemError as error:
             slot.settle(error)
             return None

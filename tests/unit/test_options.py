@@ -49,12 +49,6 @@ def test_a_keyword_that_is_no_scalar_is_refused(value: object) -> None:
         check_keywords({"anchors": value}, OWN)
 
 
-def test_work_to_come_is_not_a_setting() -> None:
-    """It does not end up in the model's settings."""
-    with pytest.raises(SourceError, match="encoding"):
-        check_keywords({"encoding": "webp"}, OWN)
-
-
 def test_settings_are_merged_in_order() -> None:
     """Settings, their alias, the named ones, the loose ones; what is None is left out."""
     merged = merge_settings(
