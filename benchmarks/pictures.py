@@ -19,6 +19,7 @@ import numpy.typing as npt
 from PIL import Image
 
 DIFFERENT = 100
+_EXAMPLES = Path(__file__).parents[1] / "examples" / "photos"
 _VERSION = "bench-1"
 """Changes when other pixels are made, so that nobody measures with old ones."""
 _QUALITY = 85
@@ -72,13 +73,32 @@ def picture(kind: Kind) -> Path:
 
 
 def arrays(count: int) -> Path:
-    """Return a file of (count, 720, 1280, 3) uint8 pixels: the photos, decoded."""
+    """Return a file of (count, 720, 1280, 3) uint8 pixels: collages of the photographs in ``examples``.
+
+    How well and how fast pixels pack depends on what they show, so these are of the world, not of noise.
+
+    Parameters
+    ----------
+    count : int
+        How many; no two are the same.
+
+    Returns
+    -------
+    Path
+        What ``numpy.save`` wrote.
+    """
 
     def fill(target: Path) -> None:
-        paths = sorted(_originals(PHOTO).iterdir())[:count]
-        np.save(target / "arrays.npy", np.stack([np.asarray(Image.open(path)) for path in paths]))
+        names = ("astronaut.jpg", "portrait.jpg", "coffee.jpg")
+        photos = [
+            np.asarray(Image.open(_EXAMPLES / name).convert("RGB"))[: PHOTO.height // 2] for name in names
+        ]
+        strip = np.hstack(photos)
+        shifts = [(13 * number, 13 * number + strip.shape[1] // 2) for number in range(count)]
+        halves = [[np.roll(strip, shift, 1)[:, : PHOTO.width] for shift in pair] for pair in shifts]
+        np.save(target / "arrays.npy", np.stack([np.vstack(pair) for pair in halves]))
 
-    return kept(f"arrays-{count}", fill) / "arrays.npy"
+    return kept(f"collages-{count}", fill) / "arrays.npy"
 
 
 def kept(name: str, fill: Callable[[Path], None]) -> Path:

@@ -1,6 +1,6 @@
 """100 arrays, encoded and sent: how long until the server has them all.
 
-Decoded photos of 1280x720. The ancestor encodes all of them with OpenCV's PNG, one after the other, and then
+Photographs of 1280x720. The ancestor encodes all of them with OpenCV's PNG, one after the other, and then
 sends them in one request; ours encodes while it sends. The server looks at nothing, so that its own decoding
 does not take part; a second row has a server that does. Nothing may be lost on the way: where ``encoding=``
 can be chosen, each lossless one has its row, and the default is held against the target.
@@ -23,7 +23,9 @@ from predsession import PredictionSession
 from predsession.wire.jsontypes import JSON
 
 NAME = "encoding"
-LOSSLESS = ("png", "webp")
+LOSSLESS = ("webp", "png", "bmp")
+WEBP = "webp"
+"""The best one for a server that is somewhere else: it has the target, too, whatever the default is here."""
 
 
 def measure(bench: Bench) -> Iterator[Row]:
@@ -47,7 +49,8 @@ def measure(bench: Bench) -> Iterator[Row]:
         yield pairs.row(NAME, f"{what}; ancestor's encoding alone", "sent", peer_key="encoded")
         for encoding in LOSSLESS if _can_choose() else ():
             pairs = bench.measured(partial(ours, url, {"encoding": encoding}), partial(ancestor, url))
-            yield pairs.row(NAME, f"the same, encoding={encoding!r}; ancestor", "sent")
+            target = at_most(0.9) if encoding == WEBP else None
+            yield pairs.row(NAME, f"the same, encoding={encoding!r}; ancestor", "sent", target=target)
     with our_server("Idle") as url:
         pairs = bench.measured(partial(ours, url, {}), partial(ancestor, url))
         yield pairs.row(NAME, f"{count} arrays to the last prediction, our server; ancestor's way", "last")
