@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from predsession import errors
+from predsession.wire.jsontext import loads
 from predsession.wire.jsontypes import JSON
 
 MOST_NESTED = 100
@@ -82,7 +83,7 @@ def parse_json(reply: Reply) -> JSON:
     """
     check_status(reply)
     try:
-        body: JSON = json.loads(reply.body)
+        body = loads(reply.body)
         if not _is_deep(reply.body):
             repeats = any(secret.encode() in reply.body for secret in reply.secrets)
             return _veiled(body, reply) if repeats else body
@@ -135,7 +136,7 @@ def is_garbled(reply: Reply) -> bool:
     if body[:1] == b"{" and body[-1:] == b"}" and body.count(b"{") == body.count(b"}"):
         return False  # whoever wanted the answer parses it: for a long one that is not to be done twice
     try:
-        json.loads(body)
+        loads(body)
     except ValueError:
         return True
     except RecursionError:
