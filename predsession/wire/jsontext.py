@@ -49,7 +49,7 @@ def loads(text: bytes) -> JSON:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Let the collector rest: it would look again and again at a million new objects, none of them garbage."""
+    """Let the collector rest: it would look again and again at a million new objects that are no garbage."""
     rests = gc.isenabled()
     gc.disable()
     try:
