@@ -1,0 +1,136 @@
+"""Requests that carry arrays, as bytes: a frame is copied once, not by every layer on its way.
+
+A message is its fields one after the other, in any order, each with its number and length; so the small fields
+are written by protobuf, and the array's own memory is put between them.
+
+References
+----------
+https://protobuf.dev/programming-guides/encoding/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy.typing as npt
+
+from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.tensors import CODES, Array, as_wire_array
+
+_TENSOR_DATA, _REQUEST_INPUTS, _BATCH_REQUESTS = b"\x1a", b"\x12", b"\x0a"  # number << 3 | 2: with a length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InferCall:
+    """One request for one model, checked, not yet bytes.
+
+    Parameters
+    ----------
+    fields : bytes
+        Everything but the arrays.
+    inputs : sequence of ndarray
+        Ready for the wire.
+    """
+
+    fields: bytes
+    inputs: Sequence[Array]
+
+    @classmethod
+    def of(
+        cls,
+        model_id: str,
+        inputs: Iterable[npt.ArrayLike],
+        *,
+        timeout_ms: int,
+        priority: int,
+        session_id: str = "",
+    ) -> InferCall:
+        """Check what is to be sent.
+
+        Parameters
+        ----------
+        model_id : str
+            Which model.
+        inputs : iterable of array-like
+            Its inputs, in its own order.
+        timeout_ms : int
+            Milliseconds, as the wire has them.
+        priority : int
+            0 to 7, 7 first.
+        session_id : str
+            Whose quota it takes.
+
+        Returns
+        -------
+        InferCall
+            Holding the arrays themselves where they are fit to be sent.
+
+        Raises
+        ------
+        SourceError
+            If an array cannot be sent as it is.
+        """
+        message = pb.InferRequest(
+            model_id=model_id, timeout_ms=timeout_ms, priority=priority, session_id=session_id
+        )
+        ready = [as_wire_array(each, name=f"input {number}") for number, each in enumerate(inputs)]
+        return cls(message.SerializeToString(), ready)
+
+    def pieces(self) -> list[bytes | Array]:
+        """Return what to put together.
+
+        Returns
+        -------
+        list of bytes or ndarray
+            In order.
+        """
+        pieces: list[bytes | Array] = [self.fields]
+        for array in self.inputs:
+            head = pb.Tensor(shape=array.shape, dtype=CODES[array.dtype]).SerializeToString()
+            head += _TENSOR_DATA + _varint(array.nbytes)
+            pieces += [_REQUEST_INPUTS + _varint(len(head) + array.nbytes) + head, array]
+        return pieces
+
+    def to_bytes(self) -> bytes:
+        """Write the request.
+
+        Returns
+        -------
+        bytes
+            An ``InferRequest``.
+        """
+        return b"".join(self.pieces())
+
+
+def batch_to_bytes(calls: Sequence[InferCall], timeout_ms: int) -> bytes:
+    """Write a request with several in it.
+
+    Parameters
+    ----------
+    calls : sequence of InferCall
+        In order.
+    timeout_ms : int
+        For all of them together, milliseconds.
+
+    Returns
+    -------
+    bytes
+        An ``InferBatchRequest``.
+    """
+    pieces: list[bytes | Array] = [pb.InferBatchRequest(timeout_ms=timeout_ms).SerializeToString()]
+    for call in calls:
+        inner = call.pieces()
+        size = sum(len(piece) if isinstance(piece, bytes) else piece.nbytes for piece in inner)
+        pieces += [_BATCH_REQUESTS + _varint(size), *inner]
+    return b"".join(pieces)
+
+
+def _varint(value: int) -> bytes:
+    """Write a length."""
+    septets = bytearray()
+    while value > 0x7F:
+        septets.append(value & 0x7F | 0x80)
+        value >>= 7
+    septets.append(value)
+    return bytes(septets)
