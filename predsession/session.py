@@ -228,7 +228,8 @@ class PredictionSession(SessionTaking):
         self._ended = self._closed = False
         self._first_error: BaseException | None = None
         self._steps = None
-        self._book = _track_book() if tracking or tracking_config else None
+        may_track = tracking or tracking_config or isinstance(input, Attachment)
+        self._book = _track_book() if may_track else None
         self._plan = plan(
             sources,
             frames=frames,

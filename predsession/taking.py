@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from predsession.checks import check_seconds
-from predsession.errors import ItemError, JobTimeoutError, SessionClosedError
+from predsession.errors import ItemError, JobTimeoutError, SessionClosedError, SourceError
 from predsession.jobs.batch import Outcome
 from predsession.jobs.pipeline import note_failures
 from predsession.prediction import Prediction
@@ -21,6 +21,7 @@ from predsession.progress import Progress
 from predsession.views import SessionViews
 
 if TYPE_CHECKING:
+    from predsession.launch import EmbeddedServer
     from predsession.steps import AsyncSteps
 
 
@@ -31,6 +32,7 @@ class SessionTaking(SessionViews):
     _first_error: BaseException | None
     _steps: AsyncSteps | None
     _progress: Progress
+    _server: EmbeddedServer | None
     _finalizer: weakref.finalize[..., SessionTaking]
 
     # Iterating.
@@ -98,6 +100,8 @@ class SessionTaking(SessionViews):
         except BaseException as error:
             self._fail(error)
             raise
+        if outcome is None and self._is_over():
+            return None  # another thread has taken the end
         if outcome is None and self._closed:
             raise self._closed_error()  # closed from another thread, while this one was waiting
         if outcome is None:
@@ -115,6 +119,10 @@ class SessionTaking(SessionViews):
             self._fail(error)
             raise
         return outcome
+
+    def _is_over(self) -> bool:
+        """Whether the end was taken, by whichever thread."""
+        return self._ended
 
     def _fail(self, error: BaseException) -> None:
         """Close because of an error, which later calls will name as their cause."""
@@ -158,7 +166,16 @@ class SessionTaking(SessionViews):
             `session_id`, for `PredictionSession.attach`. What has arrived and was not taken is still on a
             server with ``ack``; a stock one knows the jobs only by their uuids (see `status`), and has no
             results that have arrived here. A server with a ``lease`` ends what nobody attaches to in time.
+
+        Raises
+        ------
+        SourceError
+            If the session has a server of its own.
         """
+        if self._server is not None:
+            raise SourceError(
+                "this session has a server of its own, which ends with it: pass url= to one that goes on"
+            )
         self._closed = True
         if self._finalizer.detach() is not None:
             self._pipeline.detach()

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import codecs
+import signal
 import sys
 
 OK, SOME_FAILED, USAGE, SERVER = 0, 1, 2, 3
 HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
+
+
+def leave_on_signals() -> None:
+    """Leave by everybody's way out: a batch system ends a job with SIGTERM, a closed terminal with SIGHUP."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    signal.signal(signal.SIGHUP, lambda *_: sys.exit(HUNG_UP))
 
 
 def say(text: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, SERVER, SOME_FAILED, say, speaks_utf8
+from predsession.cli.codes import OK, SERVER, SOME_FAILED, leave_on_signals, say, speaks_utf8
 from predsession.errors import NotFoundError
 from predsession.wire import calls
 from predsession.wire.httpreply import parse_json
@@ -26,10 +26,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     info.set_defaults(run=_info)
     jobs = commands.add_parser("jobs", help="what a server is doing; stop or clear a job")
     jobs.add_argument("url", help="the server's base URL")
-    jobs.add_argument("--attach", metavar="UUID",
-                      help="go on with this job, or with this session's, and print JSON lines")  # fmt: skip
-    jobs.add_argument("--stop", metavar="UUID", help="stop this job; what is computed can be fetched")
-    jobs.add_argument("--clear", metavar="UUID", help="stop this job and let the server forget it")
+    one = jobs.add_mutually_exclusive_group()
+    one.add_argument("--attach", metavar="ID",
+                     help="go on with this job, or all of this session; print JSON lines")  # fmt: skip
+    one.add_argument("--stop", metavar="UUID", help="stop this job; what is computed can be fetched")
+    one.add_argument("--clear", metavar="UUID", help="stop this job and let the server forget it")
     jobs.add_argument("--json", action="store_true", help="print JSON")
     jobs.set_defaults(run=_jobs)
 
@@ -95,6 +96,7 @@ def _attach(url: str, uuid: str) -> int:
     from predsession.export.jsonl import to_line
     from predsession.session import PredictionSession
 
+    leave_on_signals()
     session_id, job = (uuid, None) if _is_session(url, uuid) else (None, uuid)
     with PredictionSession.attach(url, session_id, uuid=job, on_error="yield") as session:
         for outcome in session:
@@ -122,7 +124,10 @@ def _list(caller: Caller, args: argparse.Namespace) -> int:
         reply = caller.call(calls.list_jobs())
     except NotFoundError:
         shown = show_url(args.url)
-        say(f"{shown} is a stock server, which cannot list its jobs; --stop and --clear work with a uuid")
+        say(
+            f"{shown} is a stock server, which cannot list its jobs; "
+            "--attach, --stop and --clear work with a uuid"
+        )
         return SERVER
     jobs = parse_job_list(reply)
     if args.json:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from predsession.cli.codes import HUNG_UP, OK, SOME_FAILED, TERMINATED, say, speaks_utf8
+from predsession.cli.codes import OK, SOME_FAILED, leave_on_signals, say, speaks_utf8
 from predsession.errors import ItemError, SourceError
 
 if TYPE_CHECKING:
@@ -27,6 +25,14 @@ examples:
   predsession predict photos/ --json | jq .name              JSON lines on standard output
   predsession predict clip.mp4 --track --save-video out.mp4  a video with tracking
 """
+
+
+TIMES = {
+    "timeout": "for one answer of the server (60)",
+    "start-timeout": "after which a job that has not begun is given up",
+    "idle-timeout": "after which a job without any change is given up (600)",
+    "total-timeout": "after which the whole run is given up",
+}
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -56,6 +62,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--restart", action="store_true", help="begin the journal anew")
     add("--json", action="store_true", help="print JSON lines instead of a table")
     add("--quiet", action="store_true", help="show no progress bar")
+    for name in ("timeout", "start-timeout", "idle-timeout", "total-timeout"):
+        add(f"--{name}", type=float, metavar="SECONDS", help=TIMES[name])
     add("--ca", metavar="FILE", help="a CA bundle to trust")
     _add_video(predict.add_argument_group("videos"))
     predict.set_defaults(run=run)
@@ -92,9 +100,7 @@ def run(args: argparse.Namespace) -> int:
     from predsession.export.names import OutputNames
     from predsession.session import PredictionSession
 
-    # A batch system ends a job with SIGTERM, a closed terminal with SIGHUP: leave by everybody's way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
-    signal.signal(signal.SIGHUP, lambda *_: sys.exit(HUNG_UP))
+    leave_on_signals()
     journal = _journal(args)
     names = OutputNames(args.save_images, args.source) if args.save_images else None
     if args.save_video and len(args.source) > 1:
@@ -145,6 +151,11 @@ def _keywords(args: argparse.Namespace) -> dict[str, Any]:
         "on_error": args.on_error,
         "show_progress": not args.quiet,
         "verify": args.ca or True,
+        **{
+            name.replace("-", "_"): value
+            for name in TIMES
+            if (value := getattr(args, name.replace("-", "_"))) is not None
+        },
         "tracking": True if args.track or args.tracker else None,
         "tracking_config": {"tracker": args.tracker} if args.tracker else None,
         "start_frame": args.start_frame,

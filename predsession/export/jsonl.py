@@ -65,7 +65,7 @@ class JsonlWriter:
         # Opened now, so that a place that cannot be written to is told before anything is computed.
         self._file = self._path.open("ab")
         self._fresh = True
-        self._there = self._path.open("rb") if resume else None
+        self._there = self._path.open("rb") if resume and self._path.is_file() else None
         self._good = 0
 
     def write(self, outcome: Prediction | ItemError) -> None:
@@ -96,10 +96,15 @@ class JsonlWriter:
             self._fresh = False
             return True
         if self._fresh or self._there is not None:
-            self._file.truncate(self._good)
+            self._cut()
             self._fresh = False
             self._forget()
         return False
+
+    def _cut(self) -> None:
+        """Cut off what is behind the good lines; a pipe or a device has nothing there."""
+        if self._path.is_file():
+            self._file.truncate(self._good)
 
     def _forget(self) -> None:
         """Look at what was there no longer."""
@@ -110,7 +115,7 @@ class JsonlWriter:
     def finish(self) -> None:
         """Cut off what is left of a longer run; for the end of a run that was not broken off."""
         if self._there is not None:
-            self._file.truncate(self._good)
+            self._cut()
             self._forget()
 
     def close(self) -> None:

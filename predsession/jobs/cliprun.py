@@ -9,6 +9,9 @@ from predsession.inputs.clips import ClipItem
 from predsession.jobs.job import JobReader
 from predsession.jobs.spool import Spool
 
+MOST_JOBS = 3
+"""Gaps in a clip that are run as jobs of their own."""
+
 
 class ClipRun:
     """One clip on its way.
@@ -25,6 +28,10 @@ class ClipRun:
         """Its job; None where nothing had to be sent."""
         self.asked: range | None = item.frames
         """The frames that its present job is about; None for all."""
+        self.due: frozenset[int] | None = None
+        """Those of them that are missing, where others lie between."""
+        self.sent: list[range] = []
+        """What was asked for before."""
         self.reader: JobReader | None = None
         """Who reads that job."""
         self.key: str | None = None
@@ -81,6 +88,34 @@ class ClipRun:
                 stretches.append(frames[begin:position])
                 begin = None
         return stretches
+
+    def ask(self, *, whole: bool = False) -> int:
+        """Choose the frames for the next job, and return how many of them are asked for again.
+
+        Parameters
+        ----------
+        whole : bool
+            Whether all frames are to be run, whatever is at hand.
+
+        Returns
+        -------
+        int
+            Frames that were in a job before.
+        """
+        self.due = None
+        stretches = self.missing()
+        if whole or not self.frames:
+            self.asked = self.frames
+        elif len(stretches) <= MOST_JOBS:
+            self.asked = stretches[0]
+        else:
+            # Each job brings the whole clip: what lies between many gaps is run again rather than sent again.
+            first, last = self.frames.index(stretches[0][0]), self.frames.index(stretches[-1][-1])
+            self.asked = self.frames[first : last + 1]
+            self.due = frozenset(frame for stretch in stretches for frame in stretch)
+        before = list(self.sent)
+        self.sent += [] if self.asked is None else [self.asked]
+        return sum(any(frame in job for job in before) for frame in self.asked or ())
 
     def handled(self, frame: int) -> Callable[[], None] | None:
         """Return what is to be called once the caller has dealt with a frame of the present job."""

@@ -75,7 +75,7 @@ class ClipCourse:
             run = ClipRun(item)
             self._kept.recall(run, self._tracking)
             if not run.kept or run.missing():
-                run.asked = run.missing()[0] if run.kept else item.frames
+                run.ask(whole=not run.kept)
                 run.uuid = self._start(item, run.asked)
             self._flight.put(run)
 
@@ -133,8 +133,7 @@ class ClipCourse:
             before = len(self._finals)
             finish(self._shared, reader, self._finals)
             self._kept.keep_finals(run, self._finals[before:])
-            run.asked = self._still_missing(run, reader)
-            if run.asked is None:
+            if not self._still_missing(run, reader):
                 return
             run.runs += 1
             run.uuid = self._start(run.item, run.asked)
@@ -171,6 +170,8 @@ class ClipCourse:
             if run.digests[frame] != _digest(item):
                 raise self._lost_tracks(run)
             return False
+        if run.due is not None and frame not in run.due:
+            return False  # it lies between two that are missing
         if frame in run.spool and run.spool.get(frame) == item:
             return False  # said twice in one answer, and the same both times
         if run.handed(frame) or run.has(frame):
@@ -179,8 +180,8 @@ class ClipCourse:
         run.fruitless = 0
         return True
 
-    def _still_missing(self, run: ClipRun, reader: JobReader) -> range | None:
-        """Return the frames to run again, None if there are none; raise where that is no use."""
+    def _still_missing(self, run: ClipRun, reader: JobReader) -> bool:
+        """Choose the frames to run again, False if there are none; raise where that is no use."""
         if run.missing():
             self._look_at_length(run)
             self._hand_over(run)
@@ -188,13 +189,13 @@ class ClipCourse:
         if stretches or not run.frames:
             self._check_hope(run, reader, stretches)
         if not stretches:
-            return None
-        self._shared.counters.add("resent_items", sum(map(len, stretches)))
-        if self._tracking is None:
-            return stretches[0]
-        run.spool.close()
-        run.spool = Spool()
-        return run.frames
+            return False
+        tracked = self._tracking is not None
+        self._shared.counters.add("resent_items", run.ask(whole=tracked))
+        if tracked:
+            run.spool.close()
+            run.spool = Spool()
+        return True
 
     def _check_hope(self, run: ClipRun, reader: JobReader, stretches: Sequence[range]) -> None:
         """Raise for a job that failed for another reason than the clip's end, or where nothing comes."""

@@ -65,11 +65,13 @@ class ServerFacts:
         return self._meta.result()
 
 
-def identity_of(info: ServerInfo, meta: ModelMeta) -> dict[str, JSON]:
-    """Return what a model is known by: its name and task, and its classes."""
+def identity_of(info: ServerInfo, meta: ModelMeta, defaults: JSON) -> dict[str, JSON]:
+    """Return what a model is known by: name, task, classes, defaults, and its files' digest if it is told."""
     ours = as_object(info.raw.get("predsession"))
     return {
         "name": [info.app_name, ours.get("models")],
         "task": info.raw.get("task type"),
         "classes": meta.to_json(),
+        "default settings": defaults,
+        "files": ours.get("digest"),
     }

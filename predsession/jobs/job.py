@@ -10,6 +10,7 @@ and so is one that cannot be: a gap in its numbers, a number too many.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -163,7 +164,10 @@ class JobReader:
         # dealt with it: so another process can go on from there.
         after = "after" in self._shared.facts.info().features
         half = self._shared.options.connection.read_timeout / 2
-        wait = min(LONG_POLL, half) if "wait" in self._shared.facts.info().features else None
+        options = self._shared.options
+        # No longer than half of what could pass unseen while the answer is held.
+        longest = min(LONG_POLL, half, options.idle_timeout / 2, (options.start_timeout or math.inf) / 2)
+        wait = longest if "wait" in self._shared.facts.info().features else None
         pace, broken = PollPace(), 0
         while not self._shared.cancel.is_set():
             call = calls.pop_acked(
@@ -208,8 +212,8 @@ class JobReader:
         stage = self.state.stage_text if self.state else "its beginning"
         idle = self._shared.clock.now() - self._changed_at
         return errors.JobTimeoutError(
-            f"job {self.uuid} has stood at {stage!r} for {idle:.0f} s without a result; pass a larger "
-            "idle_timeout if the model may take that long",
+            f"job {self.uuid} has stood at {stage!r} for {idle:.1f} s without a result, longer "
+            f"than idle_timeout={self._shared.options.idle_timeout:g} s; pass more if it may take so long",
             uuid=self.uuid,
             stage=stage,
         )

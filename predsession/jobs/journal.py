@@ -6,8 +6,9 @@ and mended at its end, before the first lookup.
 
 Invariants: an outcome is kept before the caller sees it. Nothing is kept that failed: it is tried again. What
 is kept is known by its input (`inputs.identity`), never by its name alone. A journal belongs to one model and
-one set of settings, known by their digests: no URL, token or setting is in it. One run at a time holds it, by
-SQLite's own lock, which the system lets go of when a process dies.
+one set of settings, known by their digests: no URL, token or setting is in it. Which those are is written
+with the first outcome, and so is what ``restart`` forgets: a run that gets nowhere changes nothing. One run
+at a time holds it, by SQLite's own lock, which the system lets go of when a process dies.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 
-from predsession.errors import JournalError
+from predsession.errors import DiskError, JournalError
 from predsession.prediction import Prediction
 from predsession.wire.jsontypes import JSON, JSONObject, as_object
 
@@ -33,6 +34,10 @@ CREATE TABLE IF NOT EXISTS run (name TEXT PRIMARY KEY, digest TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, item TEXT NOT NULL);
 """
 
+_held: dict[Path, Journal] = {}
+"""The journals that sessions of this process hold."""
+_guard = threading.Lock()
+
 
 def _range(prefix: str) -> tuple[str, str]:
     """Return the bounds of what begins so and goes on with a slash: the character after it is 0."""
@@ -40,9 +45,18 @@ def _range(prefix: str) -> tuple[str, str]:
 
 
 def digest(value: JSON) -> str:
-    """Return a short digest of a JSON value, the same whatever the order of its keys."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    """Return a short digest of a JSON value, the same for 1 and 1.0, and whatever the order of its keys."""
+    text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _plain(value: JSON) -> JSON:
+    """Return a value in the form in which equal ones look the same."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 class Journal:
@@ -55,7 +69,7 @@ class Journal:
     replay : bool
         Whether kept outcomes are handed to the caller again; else they are left out.
     restart : bool
-        Whether what is in the file is forgotten.
+        Whether what is in the file counts no longer, and goes when the first outcome comes.
 
     Raises
     ------
@@ -64,10 +78,12 @@ class Journal:
     """
 
     def __init__(self, path: str | PathLike[str], *, replay: bool = True, restart: bool = False) -> None:
-        self.path = Path(fspath(path))
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"resume must be the path of a journal, not {path!r}")
+        self.path = Path(fspath(path)).expanduser().absolute()
         self.replay = replay
-        self.kept = 0
-        """How many outcomes were found in it and used."""
+        self._anew = restart
+        self._facts: dict[str, str] = {}
         self._lock = threading.RLock()
         self._closed = False
         with self._explained():
@@ -76,12 +92,12 @@ class Journal:
                 self.path, timeout=0.0, isolation_level=None, check_same_thread=False
             )
             try:
-                self._open(restart=restart)
+                self._open()
             except BaseException:
                 self._database.close()
                 raise
 
-    def _open(self, *, restart: bool) -> None:
+    def _open(self) -> None:
         """Take hold of the file, and make its tables."""
         run = self._database.execute
         # In this mode the first write takes a lock that is kept until the file is closed.
@@ -93,14 +109,26 @@ class Journal:
         # most the last moments.
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = NORMAL")
-        run("BEGIN IMMEDIATE")
-        run(f"PRAGMA application_id = {APPLICATION}")
-        for statement in _TABLES.strip().split("\n"):
-            run(statement)
-        if restart:
-            run("DELETE FROM run")
-            run("DELETE FROM outcomes")
-        run("COMMIT")
+        with self._transaction():
+            run(f"PRAGMA application_id = {APPLICATION}")
+            for statement in _TABLES.strip().split("\n"):
+                run(statement)
+            empty = not run("SELECT count(*) FROM outcomes").fetchone()[0]
+        self._anew = self._anew or empty
+        with _guard:
+            _held[self.path] = self
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing, whenever the process is killed."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._database.in_transaction:  # a full disk takes it back by itself
+                self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -109,16 +137,32 @@ class Journal:
             yield
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
-                raise JournalError(
-                    f"{self.path} is in use by another run: wait for it, or pass another path"
-                ) from None
-            raise JournalError(f"{self.path} cannot be written to: {error}") from error
+                raise self._in_use() from None
+            if "full" in str(error) or "disk I/O" in str(error):
+                raise DiskError(
+                    f"{self.path} cannot be written to: {error}; make room, and run it again"
+                ) from error
+            raise JournalError(f"{self.path} cannot be read or written: {error}") from error
         except sqlite3.DatabaseError as error:
-            raise JournalError(
-                f"{self.path} is no journal, or damaged ({error}): delete it to begin anew, or pass another"
-            ) from error
+            raise self._damaged(error) from error
         except OSError as error:
             raise JournalError(f"{self.path} cannot be opened: {error.strerror or error}") from error
+
+    def _damaged(self, error: Exception) -> JournalError:
+        """Make the error for a file that cannot be understood."""
+        return JournalError(
+            f"{self.path} is no journal, or damaged ({error}): delete it to begin anew, or pass another"
+        )
+
+    def _in_use(self) -> JournalError:
+        """Make the error for a journal that somebody else holds."""
+        with _guard:
+            ours = self.path in _held
+        if ours:
+            return JournalError(
+                f"{self.path} is in use by another session of this process: close it first (session.close())"
+            )
+        return JournalError(f"{self.path} is in use by another run: wait for it, or pass another path")
 
     def bind(self, facts: Mapping[str, JSON], what: str) -> None:
         """Make sure that the run goes on as it began.
@@ -136,27 +180,32 @@ class Journal:
             If the journal was made with others; names those that differ.
         """
         wanted = {f"{what}: {name}": digest(value) for name, value in facts.items()}
+        self._facts.update(wanted)
+        if self._anew:
+            return
         with self._lock, self._explained():
-            found = self._database.execute("SELECT name, digest FROM run WHERE name LIKE ?", (f"{what}: %",))
-            known = dict(found.fetchall())
-            if not known:
-                rows = [(f"{what}: ", ""), *wanted.items()]
-                self._database.executemany("INSERT INTO run VALUES (?, ?)", rows)
-                return
-        del known[f"{what}: "]
-        names = sorted({*known, *wanted} - {name for name in wanted if known.get(name) == wanted[name]})
+            rows = self._database.execute("SELECT name, digest FROM run").fetchall()
+        known = {name: text for name, text in rows if name.startswith(f"{what}: ")}
+        names = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
         if names:
             listed = ", ".join(name.partition(": ")[2] for name in names)
             raise JournalError(
-                f"{self.path} belongs to a run with another {what} ({listed}): pass restart=True (--restart) "
+                f"{self.path} belongs to a run with other {what} ({listed}): pass restart=True (--restart) "
                 "to begin anew, or another path"
             )
 
     def find(self, key: str) -> JSONObject | None:
         """Return what is kept under a key, as a result item; None if nothing is."""
+        if self._anew:
+            return None
         with self._lock, self._explained():
             row = self._database.execute("SELECT item FROM outcomes WHERE key = ?", (key,)).fetchone()
-        return None if row is None else as_object(json.loads(row[0]))
+        if row is None:
+            return None
+        try:
+            return as_object(json.loads(row[0]))
+        except ValueError as error:
+            raise self._damaged(error) from error
 
     def below(self, prefix: str) -> Iterator[str]:
         """Yield the keys that begin so and go on with a slash, without the beginning."""
@@ -176,8 +225,19 @@ class Journal:
         """Keep a JSON object."""
         text = json.dumps(item, separators=(",", ":"))
         with self._lock, self._explained():
-            if not self._closed:
+            if self._closed:
+                return
+            with self._transaction():
+                if self._anew:
+                    self._begin()
                 self._database.execute("INSERT OR REPLACE INTO outcomes VALUES (?, ?)", (key, text))
+            self._anew = False
+
+    def _begin(self) -> None:
+        """Forget what was there, and write down whose it is now."""
+        for table in ("run", "outcomes"):
+            self._database.execute(f"DELETE FROM {table}")  # noqa: S608 - the two names above
+        self._database.executemany("INSERT INTO run VALUES (?, ?)", self._facts.items())
 
     def forget(self, prefix: str) -> None:
         """Forget all that `below` returns."""
@@ -191,6 +251,9 @@ class Journal:
         with self._lock:
             self._closed = True
             self._database.close()
+        with _guard:
+            if _held.get(self.path) is self:
+                del _held[self.path]
 
     def __repr__(self) -> str:
         return f"<Journal {self.path}>"

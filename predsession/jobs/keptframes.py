@@ -8,6 +8,7 @@ themselves, whichever choice of frames they were asked for in.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from predsession.errors import JournalError
@@ -33,27 +34,37 @@ class KeptFrames:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._journal = shared.journal
+        self._seen: Counter[str] = Counter()
         self.left_out: int | None = 0 if self._journal is None or self._journal.replay else None
         """How many frames the caller will not see; None until that is known."""
 
     def look(self, clips: Iterable[ClipItem], tracking: Tracking | None) -> None:
         """Count, before anything is sent, what the caller will not see."""
         if self._journal is not None and not self._journal.replay:
-            self.left_out = sum(len(self._find(item, tracking)) for item in clips)
+            keys = ((item, self._key(item, tracking)) for item in clips)
+            self.left_out = sum(len(self._find(item, key, tracking)) for item, key in keys)
+            self._seen.clear()
 
     def recall(self, run: ClipRun, tracking: Tracking | None) -> None:
         """Give a clip what is kept of it."""
         if self._journal is None:
             return
-        run.key = _key(run.item, tracking)
-        run.kept = self._find(run.item, tracking)
+        run.key = self._key(run.item, tracking)
+        run.kept = self._find(run.item, run.key, tracking)
         self._shared.counters.add("kept", len(run.kept))
         if tracking is not None and not run.kept and run.key is not None:
             self._journal.forget(run.key)
 
-    def _find(self, item: ClipItem, tracking: Tracking | None) -> frozenset[int]:
+    def _key(self, item: ClipItem, tracking: Tracking | None) -> str | None:
+        """Return what a clip is kept under: the same one for the second time has a key of its own."""
+        known = _identity(item, tracking)
+        if known is None:
+            return None
+        self._seen[known] += 1
+        return known if self._seen[known] == 1 else f"{known} {self._seen[known]}"
+
+    def _find(self, item: ClipItem, key: str | None, tracking: Tracking | None) -> frozenset[int]:
         """Return the wanted frames that are kept."""
-        key = _key(item, tracking)
         if self._journal is None or key is None or item.frames is None:
             return frozenset()
         frames = (int(rest) for rest in self._journal.below(key) if rest != _FINAL)
@@ -90,8 +101,8 @@ class KeptFrames:
         return [] if found is None else [found[_FINAL]]
 
 
-def _key(item: ClipItem, tracking: Tracking | None) -> str | None:
-    """Return what a clip is kept under."""
+def _identity(item: ClipItem, tracking: Tracking | None) -> str | None:
+    """Return what a clip is known by."""
     if tracking is None:
         return file_identity(item.path)
     how = json.dumps([tracking.tracker, dict(tracking.settings), repr(item.frames)], sort_keys=True)

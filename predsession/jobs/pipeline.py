@@ -21,6 +21,8 @@ from predsession.jobs.counters import Report
 from predsession.jobs.facts import identity_of
 from predsession.jobs.shared import Shared
 from predsession.jobs.start import UploadCancelledError
+from predsession.wire import calls
+from predsession.wire.httpreply import parse_json
 from predsession.wire.jsontypes import JSON
 
 JOIN_TIMEOUT = 10.0
@@ -148,7 +150,8 @@ class Pipeline:
         """Make sure, before anything is sent, that a journal belongs to this model."""
         if self.shared.journal is not None:
             info, meta = self.shared.facts.info(), self.shared.facts.meta()
-            self.shared.journal.bind(identity_of(info, meta), "model")
+            defaults = parse_json(self.shared.caller.call(calls.custom_settings()))
+            self.shared.journal.bind(identity_of(info, meta, defaults), "models")
 
     def _receiving(self) -> None:
         """Run the receiver; whatever goes wrong ends the pipeline, and is raised to the caller."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from predsession.errors import JournalError, ProtocolError
 from predsession.inputs.identity import identity
 from predsession.inputs.items import Item
 from predsession.jobs.batch import Slot
@@ -59,6 +60,13 @@ class Recall:
 
     def _predict(self, item: Item, found: JSONObject) -> Prediction:
         """Make the prediction that was kept."""
+        try:
+            return self._made(item, found)
+        except ProtocolError as error:
+            raise JournalError(f"the journal's entry for {item.label} is damaged: {error}") from error
+
+    def _made(self, item: Item, found: JSONObject) -> Prediction:
+        """Make the prediction."""
         return Prediction.from_wire(
             found,
             meta=self._shared.facts.meta(),

@@ -180,7 +180,8 @@ class Shared:
         """Make the error for a run that takes too long."""
         return errors.JobTimeoutError(
             f"the run was not over after total_timeout={self.options.total_timeout:g} s; "
-            f"{self.outlet.passed} results had come. Pass a larger total_timeout, or resume= to keep them",
+            f"{self.outlet.passed} results had come{' and are kept' if self.journal is not None else ''}. "
+            f"Pass more{'' if self.journal is not None else ', or resume= to keep them'}",
             uuid=self.uuid or "",
             stage=self.state.stage_text if self.state else "",
         )

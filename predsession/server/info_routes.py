@@ -49,6 +49,7 @@ class InfoRoutes:
                 "features": list(FEATURES),
                 "lease_s": self._service.config.limits.lease,
                 "models": list(self._service.runners),
+                "digest": card.digest,
             }
         return info
 

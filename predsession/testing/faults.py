@@ -7,6 +7,7 @@ import http.client
 import random
 import socket
 import struct
+import sys
 import threading
 import time
 from collections import Counter
@@ -150,6 +151,13 @@ class _Listener(ThreadingHTTPServer):
         if isinstance(request, socket.socket):
             self._open.discard(request)
         super().shutdown_request(request)
+
+    def handle_error(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
+    ) -> None:
+        """Say nothing of a client that has left; anything else is this server's own fault."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     def hang_up(self) -> None:
         """Close every connection that is open."""

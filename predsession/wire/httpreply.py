@@ -184,7 +184,8 @@ def error_of(reply: Reply) -> errors.ResponseError:
     kind = _BY_STATUS.get(reply.status)
     if kind is None:
         kind = errors.ServerFaultError if reply.status >= 500 else errors.ResponseError
-    text = f"{reply.url} answered {reply.status}: {error_text(reply)}.{_REMEDY.get(kind, '')}"
+    words = error_text(reply).rstrip(".")
+    text = f"{reply.url} answered {reply.status}: {words}.{_REMEDY.get(kind, '')}"
     if 300 <= reply.status < 400:
         target = reply.headers.get("location", "nowhere")
         text = f"{reply.url} redirects to {target}; uploads do not follow: use that address as the URL."

@@ -130,6 +130,24 @@ def test_a_clip(ours: str, tmp_path: Path) -> None:
     assert [one.index for one in rest] == list(range(6, 40))
 
 
+def test_a_tracked_clip(ours: str, tmp_path: Path) -> None:
+    """Its tracks are gathered, too, of what came here."""
+    first = PredictionSession(ours, write_numbers(tmp_path / "clip.mp4"), tracking=True, delay=0.005)
+    next(first)
+    with PredictionSession.attach(ours, first.detach()) as session:
+        rest = list(session)
+        assert sum(map(len, session.tracks)) == sum(int((one.track_ids > 0).sum()) for one in rest)
+
+
+def test_a_session_with_its_own_server(numbered: Numbered, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody could attach to it: `detach` says so, and the session goes on."""
+    monkeypatch.delenv("PREDSESSION_URL", raising=False)
+    with PredictionSession(input=numbered(1)) as session:
+        with pytest.raises(SourceError, match="a server of its own"):
+            session.detach()
+        assert len(list(session)) == 1
+
+
 def test_a_stock_server(stock: str, numbered: Numbered) -> None:
     """One job by its uuid: what was popped is gone, and said to be; a session cannot be found."""
     first = PredictionSession(stock, numbered(9), delay=0.02)
@@ -161,22 +179,25 @@ def test_what_is_gone_is_warned_of(stock: str, numbered: Numbered, ask: Ask) -> 
         assert len(list(session)) < 8
 
 
-@pytest.mark.parametrize("by", ["uuid", "session_id"])
-def test_an_unknown_one(either: str, by: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "by", "expected"),
+    [
+        ("ours", "uuid", JobExpiredError),
+        ("ours", "session_id", JobExpiredError),
+        ("stock", "uuid", JobExpiredError),
+        ("stock", "session_id", SourceError),
+    ],
+)
+def test_an_unknown_one(
+    kind: str, by: str, expected: type[Exception], request: pytest.FixtureRequest
+) -> None:
     """At once, in one call, without retries."""
-    with FaultyServer(either) as seen:
+    with FaultyServer(request.getfixturevalue(kind)) as seen:
         session = PredictionSession.attach(seen.url, **{by: "f" * 32})
-        expected = SourceError if by == "session_id" and _is_stock(seen, session) else JobExpiredError
         with pytest.raises(expected):
             next(session)
     assert [call.endpoint for call in seen.seen].count("get_inference_progress") <= 1
     assert session.report().retries == {}
-
-
-def _is_stock(seen: FaultyServer, session: PredictionSession) -> bool:
-    """Whether the server lacks the extension."""
-    assert session.model_meta
-    return not any(call.endpoint == "list_inference_requests" for call in seen.seen)
 
 
 @pytest.mark.parametrize("given", [{}, {"session_id": "a", "uuid": "b"}])

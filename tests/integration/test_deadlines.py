@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -67,6 +69,18 @@ def test_start_of_a_server_that_never_begins(either: str, numbered: Numbered) ->
     assert caught.value.stage == "Preparing model for inference..."
 
 
+@pytest.mark.parametrize("name", ["start_timeout", "idle_timeout"])
+def test_no_answer_is_held_longer_than_a_deadline_allows(ours: str, numbered: Numbered, name: str) -> None:
+    """A server with ``wait`` is asked to hold its answers for half of the deadline at most."""
+    with FaultyServer(ours) as seen:
+        limits = {name: 0.4}
+        with PredictionSession(seen.url, numbered(2), settings={}, **limits) as session:
+            list(session)
+        held = [json.loads(call.body)["state"]["wait"] for call in seen.calls(POP)]
+    assert held
+    assert max(held) == 0.2
+
+
 def test_idle(either: str, numbered: Numbered) -> None:
     """No result for too long."""
     with (
@@ -117,7 +131,8 @@ def test_total_while_the_source_is_silent(ours: str) -> None:
             next(session)
     finally:
         done.set()
-        session.close()
+    while any(thread.name == "predsession-send" for thread in threading.enumerate()):
+        time.sleep(0.01)  # the caller's own code is let finish
 
 
 @pytest.mark.parametrize(

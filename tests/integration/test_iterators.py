@@ -88,3 +88,23 @@ def test_tracking_frames_one_by_one_is_refused(either: str) -> None:
         PredictionSession(either, (number_picture(number) for number in range(3)), tracking=True)
     with pytest.raises(SourceError, match="ClipWriter"):
         PredictionSession(either, [number_picture(0), number_picture(1)], tracking=True)
+
+
+def test_several_threads_share_a_session(either: str) -> None:
+    """Each prediction goes to one of them, and all of them see the end."""
+    got: list[int] = []
+    ended: list[str] = []
+    with PredictionSession(either, [number_picture(n) for n in range(20)], delay=0.002) as session:
+
+        def take() -> None:
+            for prediction in session:
+                got.append(prediction.index)
+            ended.append("ended")
+
+        threads = [threading.Thread(target=take) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert sorted(got) == list(range(20))
+    assert ended == ["ended"] * 4

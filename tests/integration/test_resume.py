@@ -20,7 +20,15 @@ import pytest
 from number_clips import write_numbers
 from PIL import Image
 
-from predsession import ItemError, JournalError, Prediction, PredictionSession, SourceError
+from predsession import (
+    DiskError,
+    InvalidRequestError,
+    ItemError,
+    JournalError,
+    Prediction,
+    PredictionSession,
+    SourceError,
+)
 from predsession.server.models.pixels import box_number, number_picture
 from predsession.testing import FaultyServer, RunningServer
 
@@ -156,7 +164,7 @@ def test_other_settings_are_refused(either: str, numbered: Numbered, journal: Pa
     """With the names of those that differ, and none of their values; ``restart=True`` begins anew."""
     paths = numbered(3)
     numbers(PredictionSession(either, paths, resume=journal, conf=0.3))
-    with pytest.raises(JournalError, match=r"another settings \(conf, delay\).*restart=True") as caught:
+    with pytest.raises(JournalError, match=r"other settings \(conf, delay\).*restart=True") as caught:
         PredictionSession(either, paths, resume=journal, conf=0.4, delay=0.01)
     assert "0.4" not in str(caught.value)
     with PredictionSession(either, paths, resume=journal, conf=0.4, restart=True) as session:
@@ -173,17 +181,89 @@ def test_another_model_is_refused(ours: str, detector: str, numbered: Numbered, 
     with (
         FaultyServer(detector) as other,
         PredictionSession(other.url, paths, resume=journal) as session,
-        pytest.raises(JournalError, match=r"another model \(classes, name"),
+        pytest.raises(JournalError, match=r"other models \(classes, default settings, files, name"),
     ):
         next(session)
     assert sent(other) == 0
+
+
+def test_a_retrained_model_is_another(numbered: Numbered, journal: Path) -> None:
+    """Its own file has changed, or its weights, or its defaults, though name and classes are the same."""
+    model, weights = journal.parent / "mine.py", journal.parent / "weights.bin"
+    journal.parent.mkdir()
+    weights.write_bytes(b"1")
+    text = (
+        "from pathlib import Path\nclass Mine:\n    classes = ['a']\n    default_settings = {'conf': 0.1}\n"
+        "    files = [Path(__file__).with_name('weights.bin')]\n"
+        "    def predict(self, images, settings):\n"
+        "        return [{'boxes': [[1, 1, 9, 9]], 'scores': [0.5]} for _ in images]\n"
+    )
+
+    paths = numbered(2)
+
+    def run(*, restart: bool = False) -> int:
+        with (
+            RunningServer(f"{model}:Mine") as server,
+            PredictionSession(server.url, paths, resume=journal, restart=restart) as session,
+        ):
+            assert len(list(session)) == 2
+            return session.report().kept
+
+    model.write_text(text)
+    assert (run(), run()) == (0, 2)
+    for change, named in (
+        (lambda: model.write_text(text.replace("9, 9", "8, 8")), "files"),
+        (lambda: weights.write_bytes(b"2"), "files"),
+        (lambda: model.write_text(text.replace("0.1", "0.2")), "default settings, files"),
+    ):
+        change()
+        with pytest.raises(JournalError, match=rf"other models \({named}\)"):
+            run()
+        assert run(restart=True) == 0
+
+
+def test_settings_that_say_the_same(either: str, numbered: Numbered, journal: Path) -> None:
+    """1 and 1.0 are one setting."""
+    paths = numbered(1)
+    numbers(PredictionSession(either, paths, resume=journal, delay=0))
+    with PredictionSession(either, paths, resume=journal, delay=0.0) as session:
+        assert (len(list(session)), session.report().kept) == (1, 1)
+
+
+def test_a_run_that_got_nowhere_binds_nothing(ours: str, numbered: Numbered, journal: Path) -> None:
+    """A typo that the server refuses is mended, and the journal is still free, or still holds what it had."""
+    paths = numbered(3)
+    with pytest.raises(InvalidRequestError, match="clasess"):
+        numbers(PredictionSession(ours, paths, resume=journal, settings={"clasess": 1}))
+    assert numbers(PredictionSession(ours, paths, resume=journal)) == [0, 1, 2]
+    with pytest.raises(InvalidRequestError, match="clasess"):
+        numbers(PredictionSession(ours, paths, resume=journal, settings={"clasess": 1}, restart=True))
+    with PredictionSession(ours, paths, resume=journal) as session:
+        assert (len(list(session)), session.report().kept) == (3, 3)
+
+
+@pytest.mark.parametrize("limit", range(26_000, 80_000, 4_000))
+def test_a_disk_that_fills_at_any_moment(ours: str, numbered: Numbered, journal: Path, limit: int) -> None:
+    """What is kept is whole: the next run, with room, goes on."""
+    paths = numbered(5)
+    program = (
+        "import resource, signal, sys\nfrom predsession import *\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        "try: list(PredictionSession(sys.argv[1], sys.argv[3:], resume=sys.argv[2]))\n"
+        "except (JournalError, DiskError) as error: print(error)\n"
+    )
+    command = [sys.executable, "-c", program, ours, str(journal), *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "run.journal" in done.stdout or not done.stdout, done.stdout
+    assert numbers(PredictionSession(ours, paths, resume=journal)) == [0, 1, 2, 3, 4]
 
 
 def test_one_run_at_a_time(either: str, numbered: Numbered, journal: Path) -> None:
     """The second is refused by a lock, from another process too; when the first has ended, it may."""
     paths = numbered(3)
     with PredictionSession(either, paths, resume=journal):
-        with pytest.raises(JournalError, match="in use by another run"):
+        with pytest.raises(JournalError, match="in use by another session of this process: close it"):
             PredictionSession(either, paths, resume=journal)
         program = (
             "import sys; from predsession import *\n"
@@ -226,9 +306,28 @@ def test_what_no_journal_can_keep(either: str, numbered: Numbered, journal: Path
     assert not journal.exists()
 
 
+def test_an_entry_that_cannot_be_read(either: str, numbered: Numbered, journal: Path) -> None:
+    """It is a `JournalError` that names the file, whatever it holds."""
+    paths = numbered(1)
+    for item in ("{", '{"annotation": 3}'):
+        numbers(PredictionSession(either, paths, resume=journal, restart=True))
+        with sqlite3.connect(journal) as database:
+            database.execute("UPDATE outcomes SET item = ?", (item,))
+        database.close()
+        with pytest.raises(JournalError, match="damaged"):
+            numbers(PredictionSession(either, paths, resume=journal))
+
+
+@pytest.mark.parametrize("path", [True, 3, b"x"])
+def test_what_is_no_path(either: str, numbered: Numbered, path: str) -> None:
+    """Refused by the keyword's name."""
+    with pytest.raises(TypeError, match="resume must be the path"):
+        PredictionSession(either, numbered(1), resume=path)
+
+
 def test_a_full_disk(either: str, numbered: Numbered) -> None:
     """A journal that cannot be written to ends the run with its name, and the jobs on the server."""
-    with pytest.raises(JournalError, match="/dev/full"):
+    with pytest.raises(DiskError, match="/dev/full cannot be written to"):
         PredictionSession(either, numbered(3), resume="/dev/full")
 
 
@@ -257,6 +356,28 @@ def _state(body: bytes) -> bytes:
     start = body.index(b'name="state"')
     begin = body.index(b"\r\n\r\n", start) + 4
     return body[begin : body.index(b"\r\n", begin)]
+
+
+@pytest.mark.parametrize("tracking", [None, True])
+def test_a_clip_that_is_named_often(ours: str, tmp_path: Path, journal: Path, tracking: bool | None) -> None:
+    """Each mention has its own predictions, in the first run as in the next."""
+    clip = write_numbers(tmp_path / "clip.mp4", 20)
+    for seen, kept in ((60, 0), (0, 60)):
+        with PredictionSession(ours, [clip] * 3, resume=journal, replay=False, tracking=tracking) as session:
+            assert len(session) == seen
+            assert [box_number(one.boxes[0]) for one in session] == list(range(20)) * (seen // 20)
+            assert session.report().kept == kept
+
+
+def test_a_clip_with_many_gaps_is_sent_once(seen: FaultyServer, tmp_path: Path, journal: Path) -> None:
+    """What lies between many gaps is run again: the clip is not sent for each of them."""
+    clip = write_numbers(tmp_path / "clip.mp4")
+    with PredictionSession(seen.url, clip, resume=journal, stride=3) as session:
+        list(session)
+    with PredictionSession(seen.url, clip, resume=journal) as session:
+        assert [box_number(one.boxes[0]) for one in session] == list(range(40))
+        assert session.report().resent_items == 0
+    assert len(seen.calls("inference_video_async")) == 2
 
 
 def test_a_tracked_clip_is_kept_whole_or_not_at_all(

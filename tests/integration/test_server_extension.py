@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,11 +30,13 @@ def caller(server: Server) -> Iterator[Caller]:
 def test_features_are_announced(caller: Caller) -> None:
     """The session info lists exactly the features, the lease and the models."""
     extension = caller.ask("get_session_info")["predsession"]
+    assert re.fullmatch("[0-9a-f]{32}", extension["digest"])
     assert extension == {
         "version": 1,
         "features": ["ack", "after", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes"],
         "lease_s": 1.5,
         "models": ["pixels"],
+        "digest": extension["digest"],
     }
 
 

@@ -33,7 +33,8 @@ class Model(Protocol):
     Optional: ``load()``, called once before the first batch; and as attributes ``default_settings``, a dict
     of JSON values; ``max_batch_size``, an int; ``task``, a text such as "object detection"; ``shape``, the
     wire's word for the geometry of its results ("rectangle", "bitmap" or "graph"); ``tags``, the names of the
-    tags it may put on a picture; ``keypoint_names`` and ``keypoint_edges`` for "graph".
+    tags it may put on a picture; ``keypoint_names`` and ``keypoint_edges`` for "graph"; ``files``, the paths
+    of its weights: with the class's own file they tell this model from another.
     """
 
     @property

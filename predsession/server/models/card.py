@@ -39,6 +39,8 @@ class ModelCard:
         Names of the keypoints, where the shape is "graph".
     edges : tuple of (int, int)
         Which of them are joined by a line.
+    digest : str
+        Of the files that the model is made of.
     """
 
     classes: tuple[str, ...]
@@ -49,6 +51,7 @@ class ModelCard:
     tags: tuple[str, ...] = ()
     keypoints: tuple[str, ...] = ()
     edges: tuple[tuple[int, int], ...] = field(default=())
+    digest: str = ""
 
     @property
     def batch_limit(self) -> int:
@@ -82,6 +85,7 @@ class ModelCard:
             "tags": list(self.tags),
             "keypoints": list(self.keypoints),
             "edges": [list(edge) for edge in self.edges],
+            "digest": self.digest,
         }
 
     @classmethod
@@ -97,6 +101,7 @@ class ModelCard:
             tags=_texts(data["tags"]),
             keypoints=_texts(data["keypoints"]),
             edges=tuple(_edge(pair) for pair in as_list(data["edges"])),
+            digest=str(data["digest"]),
         )
 
 

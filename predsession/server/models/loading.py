@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
+import inspect
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 from predsession.server.models.base import Model, describe
 from predsession.server.models.bundled import BUNDLED
@@ -41,7 +45,22 @@ def load_model(target: str) -> tuple[Model, ModelCard]:
     load = getattr(model, "load", None)
     if callable(load):
         load()
-    return model, describe(model)
+    return model, replace(describe(model), digest=_digest(target, model))
+
+
+def _digest(target: str, model: Model) -> str:
+    """Return a digest of what a model is made of: its source, its description, the `files` that it names."""
+    try:
+        source = inspect.getsourcefile(type(model))
+    except TypeError:
+        source = None  # its class is in no file
+    named = [target if target.endswith(".toml") else None, source, *getattr(model, "files", ())]
+    made = hashlib.blake2b(digest_size=16)
+    for path in named:
+        if path is not None and Path(path).is_file():
+            with Path(path).open("rb") as file:
+                made.update(hashlib.file_digest(file, "blake2b").digest())
+    return made.hexdigest()
 
 
 def _find(target: str) -> Model:
@@ -97,5 +116,5 @@ def _make(module: ModuleType, attribute: str) -> Model:
         raise ModelLoadError(
             f"{module.__name__}:{attribute} is neither a model nor a class or function of one"
         )
-    model: Model = found if is_model else found()  # type: ignore[assignment,operator]
-    return model
+    # Whether it really is a model, `describe` finds out.
+    return cast("Model", found() if callable(found) and not is_model else found)

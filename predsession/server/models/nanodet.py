@@ -48,11 +48,12 @@ class NanoDet:
 
     def __init__(self, *, threads: int = 0) -> None:
         self._threads = threads or os.cpu_count() or 1
+        self.files = (checked_file("nanodet_g_coco.onnx"),)
         self._network: onnxruntime.InferenceSession | None = None
 
     def load(self) -> None:
         """Read the network from its file."""
-        self._network = open_network(checked_file("nanodet_g_coco.onnx"), threads=self._threads)
+        self._network = open_network(self.files[0], threads=self._threads)
 
     def predict(self, images: list[Pixels], settings: Settings) -> list[Arrays]:
         """Detect objects.

@@ -91,6 +91,7 @@ class OnnxDetector:
         self._kind = str(options["kind"])
         self._nms = bool(options["nms"])
         self._threads = int(str(options["threads"])) or os.cpu_count() or 1
+        self.files = (path,)
         self._network: onnxruntime.InferenceSession | None = None
 
     def load(self) -> None:

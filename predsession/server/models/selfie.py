@@ -34,11 +34,12 @@ class SelfieSegmentation:
 
     def __init__(self, *, threads: int = 0) -> None:
         self._threads = threads or os.cpu_count() or 1
+        self.files = (checked_file("selfie_segmentation_256.onnx"),)
         self._network: onnxruntime.InferenceSession | None = None
 
     def load(self) -> None:
         """Read the network from its file."""
-        self._network = open_network(checked_file("selfie_segmentation_256.onnx"), threads=self._threads)
+        self._network = open_network(self.files[0], threads=self._threads)
 
     def predict(self, images: list[Pixels], settings: Settings) -> list[Arrays]:
         """Segment people.
