@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
 
 from predsession.errors import SourceError
 from predsession.inputs.items import printable
@@ -23,15 +24,13 @@ IMAGE_SUFFIXES = (
 )  # fmt: skip
 VIDEO_SUFFIXES = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".3gp")
 
-_DIGITS = re.compile(r"([0-9]+)")
+_DIGITS = re.compile(r"[0-9]+")
 # Made by macOS archives, Synology and Windows beside the photographs, with copies or thumbnails in them.
 _LEFT_OUT_FOLDERS = frozenset({"__macosx", "@eadir", "$recycle.bin", "system volume information"})
 _LEFT_OUT_FILES = frozenset({"thumbs.db", "desktop.ini"})
 
-NaturalKey = tuple[tuple[tuple[str | int, ...], ...], str]
 
-
-def natural_key(path: str) -> NaturalKey:
+def natural_key(path: str) -> str:
     """Return the sort key of a relative path: numbers by value, letters without case, folder by folder.
 
     Parameters
@@ -41,15 +40,56 @@ def natural_key(path: str) -> NaturalKey:
 
     Returns
     -------
-    tuple
-        Total order: two different paths never have the same key.
+    str
+        One string, which takes a tenth of the memory of parts and numbers. Paths that differ only in case or
+        in leading zeros have the same.
     """
-    parts = []
-    for part in path.casefold().split("/"):
-        pieces: list[str | int] = list(_DIGITS.split(part))
-        pieces[1::2] = map(int, pieces[1::2])
-        parts.append(tuple(pieces))
-    return tuple(parts), path
+    return _DIGITS.sub(_by_value, path.casefold().replace("/", "\0"))
+
+
+def _by_value(digits: re.Match[str]) -> str:
+    """Return digits so that longer numbers come after shorter ones: behind a character for their length."""
+    number = digits[0].lstrip("0")
+    return f"{len(number) + 1:c}{number}"
+
+
+def in_order(paths: Iterable[str]) -> list[str]:
+    """Return relative paths in natural order; those with one key in that of their characters."""
+    found = sorted(paths)
+    found.sort(key=natural_key)
+    return found
+
+
+class Below(Sequence[str]):
+    """Paths below a folder, put together when they are asked for: a hundred thousand take no room twice.
+
+    Parameters
+    ----------
+    folder : str
+        As the caller wrote it.
+    places : list of str
+        Relative to it.
+    """
+
+    __slots__ = ("_folder", "_places")
+
+    def __init__(self, folder: str, places: list[str]) -> None:
+        self._folder = folder
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Below: ...
+
+    def __getitem__(self, index: int | slice) -> str | Below:
+        if isinstance(index, slice):
+            return Below(self._folder, self._places[index])
+        return os.path.join(self._folder, self._places[index])
 
 
 def suffix_of(name: str) -> str:
@@ -72,7 +112,7 @@ def names_clips(source: object) -> bool:
     return any(map(is_clip, source)) if isinstance(source, list | tuple) else is_clip(source)
 
 
-def list_folder(folder: str, *, recursive: bool = False) -> list[str]:
+def list_folder(folder: str, *, recursive: bool = False) -> Sequence[str]:
     """List the images of a folder, or of a Supervisely project, in their order.
 
     Parameters
@@ -84,7 +124,7 @@ def list_folder(folder: str, *, recursive: bool = False) -> list[str]:
 
     Returns
     -------
-    list of str
+    sequence of str
         `folder` joined with each image's place in it. A project gives its
         datasets' images, dataset by dataset.
 
@@ -95,15 +135,15 @@ def list_folder(folder: str, *, recursive: bool = False) -> list[str]:
     """
     found = _list_project(folder)
     if found is None:
-        found = sorted(_walk(folder) if recursive else _images_in(folder), key=natural_key)
+        found = in_order(_walk(folder) if recursive else _images_in(folder))
     if not found:
         raise SourceError(_nothing_found(folder, recursive=recursive))
-    return [os.path.join(folder, relative) for relative in found]
+    return Below(folder, found)
 
 
-def _images_in(folder: str) -> list[str]:
-    """Return the names of the images directly in a folder, unsorted."""
-    return [entry.name for entry in _entries(folder) if _is_image(entry)]
+def _images_in(folder: str) -> Iterator[str]:
+    """Yield the names of the images directly in a folder, unsorted."""
+    return (entry.name for entry in _entries(folder) if _is_image(entry))
 
 
 def _walk(folder: str) -> Iterator[str]:
@@ -112,7 +152,7 @@ def _walk(folder: str) -> Iterator[str]:
     linked = [""]
     # Folders behind links wait until no real one is left: so a file has its real path wherever it has one.
     while linked:
-        pending = [min(linked, key=natural_key)]
+        pending = in_order(linked)[:1]
         linked.remove(pending[0])
         while pending:
             place = pending.pop()
@@ -150,11 +190,11 @@ def _mark(folder: str, seen: set[tuple[int, int]]) -> bool:
     return False
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """Return what is in a folder, without what operating systems leave there."""
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder, without what operating systems leave there."""
     try:
         with os.scandir(folder) as entries:
-            return [entry for entry in entries if not _is_left_out(entry.name)]
+            yield from (entry for entry in entries if not _is_left_out(entry.name))
     except OSError as error:
         raise _unreadable(folder, error) from error
 
@@ -189,20 +229,20 @@ def _list_project(folder: str) -> list[str] | None:
     if not os.path.isfile(os.path.join(folder, "meta.json")):
         return None
     datasets = list(_datasets(folder, ""))
-    if not datasets or _images_in(folder):
+    if not datasets or any(_images_in(folder)):
         return None
     return [
         f"{dataset}/img/{name}"
         for dataset in datasets
         if os.path.isdir(os.path.join(folder, dataset, "img"))
-        for name in sorted(_images_in(os.path.join(folder, dataset, "img")), key=natural_key)
+        for name in in_order(_images_in(os.path.join(folder, dataset, "img")))
     ]
 
 
 def _datasets(project: str, place: str) -> Iterator[str]:
     """Yield the relative paths of the datasets in a folder of the project, a parent before its children."""
     here = os.path.join(project, place)
-    for name in sorted((e.name for e in _entries(here) if _is_folder(e)), key=natural_key):
+    for name in in_order(entry.name for entry in _entries(here) if _is_folder(entry)):
         relative = f"{place}/{name}" if place else name
         nested = os.path.isdir(os.path.join(project, relative, "datasets"))
         if nested or os.path.isdir(os.path.join(project, relative, "img")):

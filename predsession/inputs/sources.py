@@ -153,7 +153,7 @@ class _Listing:
     """The entries so far, and the files that are not there."""
 
     recursive: bool
-    entries: list[str | Content] = field(default_factory=list)
+    entries: Sequence[str | Content] = ()
     missing: list[str] = field(default_factory=list)
 
     def add(self, value: object, where: str) -> None:
@@ -161,30 +161,37 @@ class _Listing:
         if isinstance(value, str | os.PathLike):
             self._add_text(os.fsdecode(value), where)
         elif isinstance(value, _BINARY):
-            self.entries.append(BytesContent(bytes(value)))
+            self._append(BytesContent(bytes(value)))
         elif isinstance(value, np.ndarray):
-            self.entries.append(ArrayContent(check_array(value, where)))
+            self._append(ArrayContent(check_array(value, where)))
         elif _is_picture(value):
             if 0 in value.size:
                 raise SourceError(f"{where}: a PIL image of size {value.size} has no pixels")
-            self.entries.append(PictureContent(value))
+            self._append(PictureContent(value))
         else:
             raise SourceError(_unsupported(value, where))
+
+    def _append(self, entry: str | Content) -> None:
+        """Append one entry."""
+        if not isinstance(self.entries, list):
+            self.entries = list(self.entries)
+        self.entries.append(entry)
 
     def _add_text(self, text: str, where: str) -> None:
         """Append a URL, a file, or the images of a folder."""
         if scheme := _SCHEME.match(text):
-            self.entries.append(_url_content(text, scheme[1].lower(), where))
+            self._append(_url_content(text, scheme[1].lower(), where))
             return
         path = text if not text.startswith("~") or os.path.lexists(text) else os.path.expanduser(text)
         mode = _mode(path, where)
         if mode is None:
             self.missing.append(path)
         elif stat.S_ISDIR(mode):
-            self.entries += list_folder(path, recursive=self.recursive)
+            listed = list_folder(path, recursive=self.recursive)
+            self.entries = [*self.entries, *listed] if self.entries else listed
         else:
             _check_file(path, mode, where)
-            self.entries.append(path)
+            self._append(path)
 
     def refuse_missing(self) -> None:
         """Raise for the files that are not there, all at once."""

@@ -20,7 +20,8 @@ class PollPace:
     """Quick at first, then in step with how fast results come.
 
     Formula: after an empty answer the delay doubles, up to half the mean time between answers that held
-    something (an exponential average with weight 0.3) or a quarter of the time waited so far, whichever is
+    something (an exponential average with weight 0.3), which is also the first delay after such an answer, or
+    a quarter of the time waited so far, whichever is
     more, never above `SLOWEST_POLL`.
     """
 
@@ -33,7 +34,7 @@ class PollPace:
         """Return the seconds to wait after an answer that held results."""
         self._rhythm = 0.7 * self._rhythm + 0.3 * self._waited
         self._waited = 0.0
-        self._delay = min(max(FIRST_POLL, self._rhythm / 4), SLOWEST_POLL)
+        self._delay = min(max(FIRST_POLL, self._rhythm / 2), SLOWEST_POLL)
         return self._spend()
 
     def after_nothing(self) -> float:

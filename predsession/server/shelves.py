@@ -91,7 +91,7 @@ def _walk(root: str, below: str) -> Iterator[Found]:
             entries = [entry for entry in scan if not entry.name.startswith(".") and not entry.is_symlink()]
     except OSError:
         return
-    entries.sort(key=lambda entry: natural_key(entry.name))
+    entries.sort(key=lambda entry: (natural_key(entry.name), entry.name))
     folders: list[str] = []
     for entry in entries:
         place = f"{below}/{entry.name}" if below else entry.name
