@@ -19,10 +19,9 @@ MOST_IMAGES, MOST_BYTES = 32, 16 << 20
 class PollPace:
     """Quick at first, then in step with how fast results come.
 
-    Formula: after an empty answer the delay doubles, up to half the mean time between answers that held
-    something (an exponential average with weight 0.3), which is also the first delay after such an answer, or
-    a quarter of the time waited so far, whichever is
-    more, never above `SLOWEST_POLL`.
+    Formula: after an answer with results the delay is half the mean time between such answers (an exponential
+    average with weight 0.3). After an empty one it doubles, up to that half or a quarter of the time waited so
+    far, whichever is more; never above `SLOWEST_POLL`.
     """
 
     def __init__(self) -> None:
