@@ -78,7 +78,8 @@ def host_path(path: str | os.PathLike[str], translation: Mapping[str, str] | Non
         As this process sees it. It is not looked at: it may exist on the host alone.
     translation : mapping of str to str, or None
         Folder here to folder there; the longest that fits is taken. Without it ``/opt/aipc`` and
-        ``/data/aipc`` become what the environment variable ``AIPC_HOST_PREFIX`` says, ``/data/aipc`` by default.
+        ``/data/aipc`` become what the environment variable ``AIPC_HOST_PREFIX`` says; ``/data/aipc`` by
+        default.
 
     Returns
     -------

@@ -6,8 +6,8 @@ status                  error
 UNAVAILABLE             `ConnectError` if the call never left, else `TransportError`
 DEADLINE_EXCEEDED       `RequestTimeoutError`
 CANCELLED               `TransportError`: somebody else's doing; our own cancels raise nothing here
-DATA_LOSS               `ProtocolError`; INTERNAL and RESOURCE_EXHAUSTED too, where it is this side that cannot
-                        read what came
+DATA_LOSS               `ProtocolError`; INTERNAL and RESOURCE_EXHAUSTED too, where it is this side that
+                        cannot read what came
 INVALID_ARGUMENT,       `InvalidRequestError`
 OUT_OF_RANGE
 NOT_FOUND               `NotFoundError`, status 404

@@ -1,0 +1,113 @@
+"""The part of the client that all its calls share: one connection, deadlines, the runtime's "no"."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self, TypeVar
+
+from google.protobuf.message import Message
+
+from predsession.edge.channel import Channel
+from predsession.edge.endpoint import find_endpoint
+from predsession.edge.faults import refused
+from predsession.edge.flight import Ask
+from predsession.errors import ResponseError, SourceError
+from predsession.wire.edge import inference_pb2 as pb
+
+R = TypeVar("R", bound=Message)
+
+USUAL_SECONDS = 30.0
+"""The deadline of calls that have none of their own."""
+
+
+class Connected:
+    """A connection to a runtime, made when it is first used; any thread may use it.
+
+    Parameters
+    ----------
+    endpoint : str or None
+        ``"127.0.0.1:50051"``, ``"unix:///run/x.sock"``; without one what ``AI_RUNTIME_ENDPOINT`` says, else
+        ``unix:///run/aipc/ai-runtime.sock``.
+    """
+
+    def __init__(self, endpoint: str | None = None) -> None:
+        self.endpoint = find_endpoint(endpoint)
+        self._channel = Channel(self.endpoint)
+
+    def connect(self, timeout: float = 5.0) -> Self:
+        """Make sure that the runtime is there, and speaks this interface; calls do without.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds for which it is tried.
+
+        Returns
+        -------
+        InferenceClient
+            Itself.
+
+        Raises
+        ------
+        PredSessionError
+            `ConnectError` if nobody is there; else what the runtime answered.
+        SessionClosedError
+            If the client was closed.
+        """
+        ask = Ask("ListModels", b"", pb.ModelListResponse, timeout)
+        self._channel.call(ask, patience=timeout)
+        return self
+
+    @property
+    def connected(self) -> bool:
+        """Whether the runtime answered the last call; it may have gone since."""
+        return self._channel.reached
+
+    def close(self) -> None:
+        """End all calls, and the connection. It may be done twice; the client cannot be used any more."""
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Return where it connects to."""
+        return f"<{type(self).__name__} {self.endpoint}>"
+
+    def _ask(self, method: str, request: Message, reply: type[R], seconds: float = USUAL_SECONDS) -> R:
+        """Make a call."""
+        return self._channel.call(Ask(method, request.SerializeToString(), reply, seconds))
+
+    def _refused(self, status: pb.Status, what: str) -> ResponseError:
+        """Return the runtime's "no"."""
+        return refused(status.message, what=what, endpoint=self.endpoint)
+
+
+def seconds_of(timeout_ms: float) -> float:
+    """Return a deadline in seconds.
+
+    Parameters
+    ----------
+    timeout_ms : float
+        Milliseconds, above 0.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Raises
+    ------
+    SourceError
+        If it is no time that can be waited.
+    """
+    if not 0 < timeout_ms < 2**32:
+        raise SourceError(f"timeout_ms is {timeout_ms}; wanted milliseconds above 0, below 2**32")
+    return timeout_ms / 1000

@@ -1,0 +1,302 @@
+"""The connection: one call, one call in the background, one stream; gRPC's own errors end here.
+
+gRPC's threads are the background loop: a call that blocks runs in the thread that made it, and one that does
+not is finished by the channel's thread, which lives as long as such calls are on their way. (grpc.aio on a
+loop of ours was tried: two changes of thread a call, and a process forked after its first use hangs for
+good, because the poller that it needs is not forked along.)
+
+Invariant: after a fork the child has a connection of its own, and never waits without end: what gRPC cannot
+do there is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from predsession.edge.endpoint import is_local
+from predsession.edge.faults import from_status
+from predsession.edge.flight import PAUSES, Ask, Flight, Stream
+from predsession.errors import (
+    PredSessionError,
+    RequestTimeoutError,
+    SessionClosedError,
+    TransportError,
+    UploadTooLargeError,
+)
+from predsession.wire.edge.methods import MAX_MESSAGE_BYTES, SERVICE
+
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+
+GRACE = 2.0
+"""Seconds after its deadline at which a call of a forked process is given up, should gRPC not do it."""
+
+_OPTIONS = (
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.use_local_subchannel_pool", 1),  # a closed client's connection is closed, not kept for another
+    ("grpc.initial_reconnect_backoff_ms", 50),  # as soon as the tries above; gRPC's own is a second
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+
+
+def _itself(reply: R) -> R:
+    """Return the answer as it is."""
+    return reply
+
+
+def _untouched(payload: bytes) -> bytes:
+    """Return the request as it is: it was written where the arrays are."""
+    return payload
+
+
+class Channel:
+    """A connection that is made when it is first used.
+
+    Parameters
+    ----------
+    endpoint : str
+        From `find_endpoint`.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self.reached = False
+        self._closed = False
+        self._lock = threading.Lock()
+        self._channel: grpc.Channel | None = None
+        _PROCESS.channels.add(self)
+
+    # -- one call --------------------------------------------------------------------------------------
+
+    def call(self, ask: Ask[R], *, patience: float = sum(PAUSES)) -> R:
+        """Ask, and wait for the answer.
+
+        Parameters
+        ----------
+        ask : Ask
+            What.
+        patience : float
+            Seconds for which a connection is tried.
+
+        Returns
+        -------
+        Message
+            The answer.
+
+        Raises
+        ------
+        PredSessionError
+            Whatever went wrong: see `predsession.edge.faults`.
+        SessionClosedError
+            If the connection was closed.
+        """
+        if _PROCESS.forked:
+            return self._result_of(self.submit(ask, _itself), ask)
+        flight = Flight(self, ask, _itself, patience=patience)
+        while True:
+            try:
+                reply = self.unary(ask)(ask.payload, timeout=flight.left())
+            except grpc.RpcError as error:
+                failure = self.failure(error, ask)
+            except ValueError:  # gRPC's word for a channel that was closed in between
+                raise SessionClosedError("the client was closed") from None
+            else:
+                self.reached = True
+                return reply
+            pause = flight.pause_after(failure)
+            if pause is None:
+                raise failure
+            time.sleep(pause)
+
+    def submit(self, ask: Ask[R], then: Callable[[R], T]) -> Future[T]:
+        """Ask, and go on.
+
+        Parameters
+        ----------
+        ask : Ask
+            What.
+        then : callable
+            From the answer to what the future gives.
+
+        Returns
+        -------
+        Future
+            Cancelling it cancels the call.
+
+        Raises
+        ------
+        SessionClosedError
+            If the connection was closed.
+        UploadTooLargeError
+            If the request is larger than any peer takes.
+        """
+        flight = Flight(self, ask, then)
+        flight.start()
+        return flight.future
+
+    def _result_of(self, future: Future[R], ask: Ask[R]) -> R:
+        """Wait for an answer in a forked process, where gRPC may be unable to give one."""
+        try:
+            return future.result(None if ask.seconds is None else ask.seconds + GRACE)
+        except RequestTimeoutError:
+            raise
+        except TimeoutError:
+            future.cancel()
+            raise RequestTimeoutError(
+                f"{ask.method} at {self.endpoint}: no answer. This process was forked while calls were on their "
+                "way, which gRPC does not survive: start it by spawn, or fork between calls",
+                url=self.endpoint,
+            ) from None
+
+    def unary(self, ask: Ask[R]) -> grpc.UnaryUnaryMultiCallable[bytes, R]:
+        """Return gRPC's own way to make a call.
+
+        Parameters
+        ----------
+        ask : Ask
+            What is to be asked.
+
+        Returns
+        -------
+        callable
+            gRPC's.
+
+        Raises
+        ------
+        UploadTooLargeError
+            If the request is larger than any peer takes.
+        """
+        if len(ask.payload) > MAX_MESSAGE_BYTES:
+            raise UploadTooLargeError(
+                f"{ask.method}: {len(ask.payload):,} bytes are more than the {MAX_MESSAGE_BYTES:,} of a "
+                "message; send less in one",
+                status=413,
+                url=self.endpoint,
+            )
+        return self._open().unary_unary(
+            f"/{SERVICE}/{ask.method}",
+            request_serializer=_untouched,
+            response_deserializer=ask.reply.FromString,
+        )
+
+    # -- streams ---------------------------------------------------------------------------------------
+
+    def stream(self, ask: Ask[R]) -> Stream[R]:
+        """Ask for many answers.
+
+        Parameters
+        ----------
+        ask : Ask
+            What.
+
+        Returns
+        -------
+        Stream
+            Of the answers, until it is cancelled.
+
+        Raises
+        ------
+        SessionClosedError
+            If the connection was closed.
+        """
+        call = self._open().unary_stream(
+            f"/{SERVICE}/{ask.method}",
+            request_serializer=_untouched,
+            response_deserializer=ask.reply.FromString,
+        )
+        try:
+            return Stream(self, ask, call(ask.payload, timeout=ask.seconds))
+        except ValueError:
+            raise SessionClosedError("the client was closed") from None
+
+    # -- opening and closing ---------------------------------------------------------------------------
+
+    def _open(self) -> grpc.Channel:
+        """Return the connection, made if there is none."""
+        with self._lock:
+            if self._closed:
+                raise SessionClosedError("the client was closed")
+            if self._channel is None:
+                _PROCESS.used = True
+                proxy = (("grpc.enable_http_proxy", 0),) if is_local(self.endpoint) else ()
+                self._channel = grpc.insecure_channel(self.endpoint, options=(*_OPTIONS, *proxy))
+            return self._channel
+
+    def close(self) -> None:
+        """End all calls, and the connection; it may be done twice."""
+        with self._lock:
+            channel, self._channel, self._closed = self._channel, None, True
+        self.reached = False
+        if channel is not None:
+            channel.close()
+
+    def forget(self) -> grpc.Channel | None:
+        """Start again after a fork: the connection and the lock are the parent's.
+
+        Returns
+        -------
+        grpc.Channel or None
+            The parent's connection.
+        """
+        self._lock = threading.Lock()
+        parents, self._channel = self._channel, None
+        self.reached = False
+        return parents
+
+    def failure(self, error: grpc.RpcError, ask: Ask[R]) -> PredSessionError:
+        """Translate what gRPC raised.
+
+        Parameters
+        ----------
+        error : RpcError
+            As it came.
+        ask : Ask
+            What was asked.
+
+        Returns
+        -------
+        PredSessionError
+            Ours.
+        """
+        call: object = error
+        told = isinstance(call, grpc.Call)
+        failure = from_status(
+            call.code().name if isinstance(call, grpc.Call) else "UNKNOWN",
+            (call.details() or "") if isinstance(call, grpc.Call) else str(error),
+            method=ask.method,
+            endpoint=self.endpoint,
+            seconds=ask.seconds,
+        )
+        self.reached = told and not isinstance(failure, TransportError)
+        return failure
+
+
+class _Process:
+    """What this process has done with gRPC. Connections of before a fork are kept: to end them is unsafe."""
+
+    def __init__(self) -> None:
+        self.used = False
+        self.forked = False
+        self.channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+        self.inherited: list[grpc.Channel | None] = []
+
+    def after_fork(self) -> None:
+        """Run in the child of a fork."""
+        self.forked = self.used
+        for channel in list(self.channels):
+            self.inherited.append(channel.forget())
+
+
+_PROCESS = _Process()
+os.register_at_fork(after_in_child=_PROCESS.after_fork)

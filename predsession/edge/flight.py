@@ -1,0 +1,228 @@
+"""One call, and what becomes of it: its deadline, its further tries, its future; and a stream of answers.
+
+Invariant: a call is sent again only if it never left (`ConnectError`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from predsession.errors import ConnectError, PredSessionError, SessionClosedError, TransportError
+
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+
+PAUSES = (0.05, 0.1, 0.2, 0.4)
+"""Seconds before each further try of a call that never left; a deadline cuts them short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[R]):
+    """One request.
+
+    Parameters
+    ----------
+    method : str
+        Which call: "Infer".
+    payload : bytes
+        The request, written.
+    reply : type of Message
+        What comes back.
+    seconds : float or None
+        Its deadline; None for a stream without one.
+    """
+
+    method: str
+    payload: bytes = field(repr=False)
+    reply: type[R]
+    seconds: float | None
+
+
+class Line(Protocol):
+    """What a call needs of the connection."""
+
+    reached: bool
+
+    def unary(self, ask: Ask[R]) -> grpc.UnaryUnaryMultiCallable[bytes, R]:
+        """Return gRPC's own way to make a call."""
+
+    def failure(self, error: grpc.RpcError, ask: Ask[R]) -> PredSessionError:
+        """Translate what gRPC raised."""
+
+
+class Flight(Generic[R, T]):
+    """One call on its way, with its further tries.
+
+    Parameters
+    ----------
+    line : Line
+        The connection.
+    ask : Ask
+        What is asked.
+    then : callable
+        From the answer to what the future gives; it runs in gRPC's own thread.
+    patience : float
+        Seconds for which a connection is tried.
+    """
+
+    def __init__(
+        self, line: Line, ask: Ask[R], then: Callable[[R], T], *, patience: float = sum(PAUSES)
+    ) -> None:
+        self.future: Future[T] = Future()
+        self._line = line
+        self._ask = ask
+        self._then = then
+        self._begun = time.monotonic()
+        self._patience = patience
+        self._tries = 0
+
+    def left(self) -> float | None:
+        """Return the seconds that are left of the deadline.
+
+        Returns
+        -------
+        float or None
+            None if it has none.
+        """
+        if self._ask.seconds is None:
+            return None
+        return max(0.0, self._begun + self._ask.seconds - time.monotonic())
+
+    def pause_after(self, failure: PredSessionError) -> float | None:
+        """Tell whether the call is tried again.
+
+        Parameters
+        ----------
+        failure : PredSessionError
+            What became of it.
+
+        Returns
+        -------
+        float or None
+            Seconds to wait before; None if it is not.
+        """
+        if not isinstance(failure, ConnectError):
+            return None
+        pause = PAUSES[min(self._tries, len(PAUSES) - 1)]
+        self._tries += 1
+        spent = time.monotonic() - self._begun + pause
+        left = self.left()
+        return None if spent > self._patience or (left is not None and left <= pause) else pause
+
+    def start(self) -> None:
+        """Send the call, in the background.
+
+        Raises
+        ------
+        SessionClosedError
+            If the connection was closed.
+        """
+        try:
+            call = self._line.unary(self._ask).future(self._ask.payload, timeout=self.left())
+        except ValueError:
+            raise SessionClosedError("the client was closed") from None
+        # The caller's cancel has to reach the call; what the call does reaches the caller by `_finish`.
+        self.future.add_done_callback(lambda future: _cancel_if(future, call.cancel))
+        call.add_done_callback(self._finish)
+
+    def _restart(self) -> None:
+        """Send the call again."""
+        try:
+            self.start()
+        except (PredSessionError, SessionClosedError) as error:
+            self._settle(error)
+
+    def _finish(self, call: grpc.Future[R]) -> None:
+        """Take what became of the call, in gRPC's own thread."""
+        try:
+            reply = call.result()
+        except grpc.FutureCancelledError:
+            self._settle(TransportError(f"{self._ask.method}: the client was closed"))
+        except grpc.RpcError as error:
+            failure = self._line.failure(error, self._ask)
+            pause = self.pause_after(failure)
+            if pause is None:
+                self._settle(failure)
+            else:
+                timer = threading.Timer(pause, self._restart)
+                timer.daemon = True
+                timer.start()
+        else:
+            self._line.reached = True
+            self._give(reply)
+
+    def _give(self, reply: R) -> None:
+        """End with a result, or with what is wrong with it."""
+        if self.future.set_running_or_notify_cancel():
+            try:
+                result = self._then(reply)
+            except Exception as error:  # noqa: BLE001 - it is raised where the future is asked
+                self.future.set_exception(error)
+            else:
+                self.future.set_result(result)
+
+    def _settle(self, failure: Exception) -> None:
+        """End with an error; once only, for it is here that a cancelled future learns of its end."""
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_exception(failure)
+
+
+def _cancel_if(future: Future[T], cancel: Callable[[], object]) -> None:
+    """Cancel the call of a future that was cancelled."""
+    if future.cancelled():
+        cancel()
+
+
+class Stream(Generic[R]):
+    """Answers as they come. It may be cancelled from any thread.
+
+    Parameters
+    ----------
+    line : Line
+        The connection.
+    ask : Ask
+        What was asked.
+    call : iterator
+        gRPC's own.
+    """
+
+    def __init__(self, line: Line, ask: Ask[R], call: grpc._CallIterator[R]) -> None:
+        self._line = line
+        self._ask = ask
+        self._call = call
+        self._pid = os.getpid()
+        self.cancelled = False
+
+    def __iter__(self) -> Iterator[R]:
+        """Return itself."""
+        return self
+
+    def __next__(self) -> R:
+        """Return the next answer; end after the last one, or once it is cancelled."""
+        if self.cancelled:
+            raise StopIteration
+        if self._pid != os.getpid():
+            raise SessionClosedError(f"this {self._ask.method} belongs to the process that was forked")
+        try:
+            reply = next(self._call)
+        except grpc.RpcError as error:
+            if self.cancelled:
+                raise StopIteration from None
+            raise self._line.failure(error, self._ask) from None
+        self._line.reached = True
+        return reply
+
+    def cancel(self) -> None:
+        """End the call, here and on the server."""
+        self.cancelled = True
+        if self._pid == os.getpid():
+            self._call.cancel()

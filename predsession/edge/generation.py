@@ -1,0 +1,160 @@
+"""Text as a generative model writes it: tokens, then why it stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from predsession.edge.flight import Stream
+from predsession.errors import ProtocolError, ServerFaultError, SourceError
+from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.jsontypes import JSON
+
+
+class FinishReason(Enum):
+    """Why a model stopped writing."""
+
+    DONE = pb.DONE
+    ABORTED = pb.ABORTED
+    MAX_TOKENS = pb.MAX_TOKENS
+    ERROR = pb.ERROR
+
+
+class TokenStream:
+    """Iterates tokens. Made by `InferenceClient.genai_generate`.
+
+    Leaving its ``with`` block, `close` and `cancel` end the call on the server.
+
+    Parameters
+    ----------
+    stream : Stream
+        The call.
+    what : str
+        For messages: which session.
+    """
+
+    def __init__(self, stream: Stream[pb.GenaiGenerateResponse], what: str) -> None:
+        self._stream = stream
+        self._what = what
+        self.finish_reason: FinishReason | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        """Return itself."""
+        return self
+
+    def __next__(self) -> str:
+        """Wait for the next token; after the last one `finish_reason` is known."""
+        if self.finish_reason is not None:
+            raise StopIteration
+        for message in self._stream:
+            event = message.WhichOneof("event")
+            if event == "token":
+                return message.token
+            if event == "finish":
+                self._finish(message.finish)
+                raise StopIteration
+        if self._stream.cancelled:
+            raise StopIteration
+        raise ProtocolError(f"{self._what}: the text broke off, and no reason came")
+
+    def _finish(self, reason: int) -> None:
+        """Note why it ended; raise ServerFaultError if by an error."""
+        self._stream.cancel()
+        try:
+            self.finish_reason = FinishReason(reason)
+        except ValueError:
+            raise ProtocolError(f"{self._what}: the finish reason {reason} is unknown") from None
+        if self.finish_reason is FinishReason.ERROR:
+            raise ServerFaultError(f"{self._what}: the model failed while it wrote", status=500)
+
+    def cancel(self) -> None:
+        """End it, from any thread."""
+        self._stream.cancel()
+
+    close = cancel
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it."""
+        self.cancel()
+
+    def __del__(self) -> None:
+        """End it."""
+        if "_stream" in self.__dict__:
+            self._stream.cancel()
+
+
+def as_message(message: str | Mapping[str, JSON]) -> str:
+    """Return a message of a conversation as the wire has it.
+
+    Parameters
+    ----------
+    message : str or mapping
+        ``{"role": ..., "content": ...}``, or the same as JSON.
+
+    Returns
+    -------
+    str
+        JSON.
+    """
+    return message if isinstance(message, str) else json.dumps(message)
+
+
+def as_frame(image: bytes | npt.ArrayLike) -> bytes:
+    """Return a picture as the wire has it.
+
+    Parameters
+    ----------
+    image : bytes or (H, W, 3) uint8 array-like
+        RGB, at the size that the model wants: the wire does not carry it.
+
+    Returns
+    -------
+    bytes
+        Row by row.
+
+    Raises
+    ------
+    SourceError
+        If it is something else.
+    """
+    if isinstance(image, bytes):
+        return image
+    pixels = np.asarray(image)
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+        raise SourceError(f"a picture is {pixels.shape} {pixels.dtype}; wanted (H, W, 3) uint8, RGB")
+    return pixels.tobytes()
+
+
+def as_messages(messages: Iterable[str | Mapping[str, JSON]]) -> list[str]:
+    """Return a conversation as the wire has it.
+
+    Parameters
+    ----------
+    messages : iterable of str or mapping
+        In order.
+
+    Returns
+    -------
+    list of str
+        JSON.
+
+    Raises
+    ------
+    SourceError
+        If it is one text, which would be sent letter by letter.
+    """
+    if isinstance(messages, str):
+        raise SourceError("messages is one text; wanted a list of messages")
+    return [as_message(each) for each in messages]
