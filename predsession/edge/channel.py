@@ -154,8 +154,8 @@ class Channel:
         except TimeoutError:
             future.cancel()
             raise RequestTimeoutError(
-                f"{ask.method} at {self.endpoint}: no answer. This process was forked while calls were on their "
-                "way, which gRPC does not survive: start it by spawn, or fork between calls",
+                f"{ask.method} at {self.endpoint}: no answer. This process was forked while calls were on "
+                "their way, which gRPC does not survive: start it by spawn, or fork between calls",
                 url=self.endpoint,
             ) from None
 

@@ -81,7 +81,8 @@ def read_batch(
     """
     if len(reply.responses) != len(items):
         if not reply.responses and not reply.status.success:
-            raise refused(reply.status.message, what=f"InferBatch of {len(items)}", endpoint=endpoint)
+            no = refused(reply.status.message, what=f"InferBatch of {len(items)}", endpoint=endpoint)
+            raise no
         raise ProtocolError(
             f"InferBatch at {endpoint}: {len(reply.responses)} answers to {len(items)} pictures",
             url=endpoint,
