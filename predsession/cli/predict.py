@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         )
         out = JsonlWriter(args.out, resume=journal is not None) if args.out else None
         writer = stack.enter_context(out) if out is not None else None
-        report = _Report(as_json=args.json)
+        report = Report(as_json=args.json)
         try:
             for outcome in session:
                 if writer is not None:
@@ -174,7 +174,7 @@ def _video(path: str) -> VideoExport:
     return VideoExport(path)
 
 
-class _Report:
+class Report:
     """Prints outcomes: JSON lines as they come, or a table at the end.
 
     Parameters

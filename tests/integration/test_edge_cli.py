@@ -1,0 +1,101 @@
+"""``predsession edge`` against a real gRPC server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from edge_kit import OK, M, Runtime, endless
+from PIL import Image
+
+from predsession.cli import main
+
+
+def _answer(request: object, _context: object) -> object:
+    """Find a cat over the left half of whatever comes; refuse what is gray."""
+    height, width, _ = request.inputs[0].shape
+    if (width, height) == (5, 5):
+        return M.InferResponse(status=M.Status(message="too small"))
+    cat = M.Detection(label="cat", class_id=15, confidence=0.5, bbox=M.BBox(x=0, y=0, w=0.5, h=1))
+    return M.InferResponse(status=OK, post_result=M.PostResult(detections=[cat]))
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+    """A runtime with a model, a camera and counters."""
+    model = M.ModelInfo(model_id="m", model_path="/m.hef", version="2")
+    stats = M.SystemStats(cpu_utilization=-1, device_utilization=0.25)
+    stats.model_stats.add(model_id="m", total_inferences=12, avg_latency_us=5000)
+    with Runtime(
+        Infer=_answer,
+        StreamInfer=endless,
+        ListModels=lambda *_: M.ModelListResponse(models=[model]),
+        RegisterModel=lambda request, _: M.ModelRegisterResponse(model_id=request.model_id, status=OK),
+        UnregisterModel=lambda *_: OK,
+        GetStats=lambda *_: stats,
+    ) as made:
+        monkeypatch.setenv("AI_RUNTIME_ENDPOINT", made.endpoint)
+        yield made
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """A folder with pictures of several sizes, one damaged, one that the runtime refuses."""
+    for number, size in enumerate([(40, 20), (5, 5), (30, 30)]):
+        Image.new("RGB", size, (number, 0, 0)).save(tmp_path / f"{number}.png")
+    (tmp_path / "1b.png").write_bytes(b"\x89PNG\r\n\x1a\n damaged")
+    return tmp_path
+
+
+def test_infer(runtime: Runtime, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each picture has its line, in order, in pixels of its own size; bad ones are listed in their place."""
+    drawn = tmp_path / "drawn"
+    assert main(["edge", "infer", str(photos), "--model", "m", "--json", "--save-images", str(drawn)]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["name"] for each in lines] == ["0.png", "1.png", "1b.png", "2.png"]
+    assert [each["index"] for each in lines] == [0, 1, 2, 3]
+    boxes = [each["annotation"]["objects"][0]["box"] for each in (lines[0], lines[3])]
+    assert boxes == [[0, 0, 20, 20], [0, 0, 15, 30]]
+    assert "too small" in lines[1]["error"]["message"]
+    assert lines[2]["error"]["type"] == "ItemError"
+    assert len([*drawn.iterdir()]) == 2
+    assert main(["edge", "infer", str(photos / "0.png"), "--model", "m"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == [str(photos / "0.png"), "1", "0.50", "cat"]
+
+
+def test_subscribe(runtime: Runtime, capsys: pytest.CaptureFixture[str]) -> None:
+    """So many frames as asked for, a line each; then the call ends on the runtime."""
+    assert main(["edge", "subscribe", "cam", "--model", "m", "--fps", "3", "--count", "2", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["frame_sequence"] for each in lines] == [0, 1]
+    assert runtime.last("StreamInfer").fps_limit == 3
+    assert runtime.cancelled.wait(10)
+
+
+def test_models_and_stats(runtime: Runtime, capsys: pytest.CaptureFixture[str]) -> None:
+    """Models are listed, loaded and removed; counters are shown."""
+    assert main(["edge", "models", "--endpoint", runtime.endpoint]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["m", "2", "/m.hef"]
+    assert main(["edge", "models", "--register", "/a/b.hef", "--unregister", "m", "--json"]) == 0
+    out = capsys.readouterr()
+    assert json.loads(out.out)[0]["model_id"] == "m"
+    assert "registered b" in out.err
+    assert runtime.last("UnregisterModel").model_id == "m"
+    assert main(["edge", "stats"]) == 0
+    out = capsys.readouterr().out
+    assert "25%" in out
+    assert out.splitlines()[-1].split() == ["m", "12", "0", "5.0", "0.0", "0"]
+    assert main(["edge", "stats", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cpu_utilization"] == -1
+
+
+def test_exit_codes(runtime: Runtime, photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """2 for a wrong address or source, 3 for a runtime that is not there or says no."""
+    assert main(["edge", "models", "--endpoint", "nowhere"]) == 2
+    assert main(["edge", "infer", str(photos / "none.png"), "--model", "m"]) == 2
+    assert main(["edge", "models", "--endpoint", "unix:///tmp/none/none.sock"]) == 3
+    runtime.answers["UnregisterModel"] = lambda *_: M.Status(message="in use")
+    assert main(["edge", "models", "--unregister", "m"]) == 3
+    assert "in use" in capsys.readouterr().err

@@ -1,0 +1,216 @@
+"""The edge client and its process: what is left behind, what a fork does, a runtime that is killed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from edge_kit import Runtime, endless
+
+from predsession import TransportError
+from predsession.edge import InferenceClient
+
+PICTURE = np.zeros((48, 64, 3), np.uint8)
+TESTS = Path(__file__).parent.parent
+
+
+def _python(text: str, *arguments: str) -> subprocess.Popen[str]:
+    """Run a script of ours in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    return subprocess.Popen(
+        [sys.executable, "-c", text, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
+
+
+USE = """
+import numpy as np, os, sys
+from predsession.edge import InferenceClient
+client = InferenceClient(sys.argv[1])
+array = np.arange(4, dtype=np.uint8)
+def ask(): return client.infer_with_tensors("m", [array])[0].tolist() == [0, 1, 2, 3]
+def ask_async(): return client.infer_async(array, "m").result(10).ok
+"""
+
+FORKS = """
+subscription = client.subscribe("cam", "m") if sys.argv[2] == "busy" else None
+good = ask() and ask_async()
+if subscription is not None:
+    next(subscription)
+results = []
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            fine = ask() and ask_async()
+        except Exception as error:
+            print(type(error).__name__, error, file=sys.stderr)
+            fine = type(error).__name__ == "RequestTimeoutError" and "forked" in str(error)
+        os._exit(0 if fine else 1)
+    results.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print(good, results, ask() and ask_async())
+"""
+
+
+def test_forks_after_the_first_use() -> None:
+    """A child of a process that used its client uses it, too; parent and child do not disturb each other."""
+    with Runtime() as runtime:
+        out, errors = _python(USE + FORKS, runtime.endpoint, "idle").communicate(timeout=60)
+    assert out == "True [0, 0, 0] True\n", errors
+    assert errors == ""
+
+
+def test_forks_with_a_subscription_open() -> None:
+    """A fork with calls on their way works, or is an error that says so: never a wait without end."""
+    busy = USE.replace("client.infer", "client.infer").replace(
+        '"m", [array])', '"m", [array], timeout_ms=1500)'
+    )
+    busy = busy.replace('(array, "m")', '(array, "m", timeout_ms=1500)')
+    with Runtime(StreamInfer=endless) as runtime:
+        out, errors = _python(busy + FORKS, runtime.endpoint, "busy").communicate(timeout=90)
+    assert out == "True [0, 0, 0] True\n", errors
+
+
+def test_a_process_that_never_closes_ends() -> None:
+    """A script that leaves a client, a future and a subscription open ends at once, without a word."""
+    left = USE + "subscription = client.subscribe('cam', 'm'); next(subscription)\n"
+    left += "future = client.infer_async(array, 'm')\nprint(ask())\n"
+    with Runtime(StreamInfer=endless) as runtime:
+        process = _python(left, runtime.endpoint)
+        out, errors = process.communicate(timeout=30)
+        assert (out, errors, process.returncode) == ("True\n", "", 0)
+        assert runtime.cancelled.wait(10)
+
+
+def test_without_the_extra() -> None:
+    """Without grpc or protobuf the error names the extra; the rest of the package does not need them."""
+    text = """
+import sys
+sys.modules["grpc"] = sys.modules["google.protobuf"] = None
+import predsession, predsession.session, predsession.cli
+from predsession import MissingExtraError
+try:
+    from predsession.edge import InferenceClient
+except MissingExtraError as error:
+    print(error)
+print(predsession.cli.main(["edge", "models", "--endpoint", "127.0.0.1:1"]))
+"""
+    out, errors = _python(text).communicate(timeout=60)
+    assert "pip install 'predsession[edge]'" in out, errors
+    assert out.endswith("\n2\n")
+
+
+SERVE = """
+import sys, time
+from edge_kit import Runtime, endless, slowly
+runtime = Runtime(f"unix://{sys.argv[1]}", StreamInfer=endless, Infer=slowly(float(sys.argv[2])))
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_runtime_that_is_killed(tmp_path: Path) -> None:
+    """Killed in the middle: what was on its way raises; the client goes on with the next runtime."""
+    socket = str(tmp_path / "runtime.sock")
+    first = _python(SERVE, socket, "30")
+    assert first.stdout.readline() == "ready\n"
+    with InferenceClient(socket) as client:
+        futures = [client.infer_async(PICTURE, "m", timeout_ms=20_000) for _ in range(4)]
+        subscription = client.subscribe("cam", "m")
+        next(subscription)
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+        for future in futures:
+            with pytest.raises(TransportError, match="Infer"):
+                future.result(10)
+        with pytest.raises(TransportError, match="StreamInfer"):
+            list(subscription)
+        assert not client.connected
+        second = _python(SERVE, socket, "0")
+        assert second.stdout.readline() == "ready\n"
+        assert client.infer(PICTURE, "m", timeout_ms=20_000).ok
+    second.kill()
+    second.communicate()
+
+
+def _count() -> tuple[int, int, int]:
+    """Threads of Python, threads of the process, open files."""
+    gc.collect()
+    own = Path("/proc/self")
+    return threading.active_count(), len([*own.glob("task/*")]), len([*own.glob("fd/*")])
+
+
+def _grown(before: tuple[int, int, int]) -> bool:
+    """Whether there is more than before: of gRPC's own pool of threads, which breathes, by more than eight."""
+    python, process, files = _count()
+    return python > before[0] or process > before[1] + 8 or files > before[2]
+
+
+def _use_all(client: InferenceClient, rounds: int) -> None:
+    """Make some hundred calls of each kind, subscriptions that are left and futures that are cancelled."""
+    for _ in range(rounds):
+        client.infer(PICTURE, "m")
+        client.infer_async(PICTURE, "m").result(10)
+        client.infer_async(PICTURE, "m").cancel()
+        sum(1 for _ in client.infer_many([PICTURE] * 5, "m"))
+        with client.subscribe("cam", "m") as subscription:
+            next(subscription)
+        next(client.subscribe("cam", "m"))
+
+
+def _settles(look: Callable[[], bool]) -> bool:
+    """Whether something becomes true; what gRPC ends in the background takes a moment."""
+    done = threading.Event()
+    return any(look() or done.wait(0.05) for _ in range(100))
+
+
+def test_nothing_is_left_behind() -> None:
+    """Hundreds of calls leave no thread and no open file behind, and neither does a closed client."""
+    with Runtime(StreamInfer=endless) as runtime:
+        with InferenceClient(runtime.endpoint) as client:
+            _use_all(client, 3)
+            before = _count()
+            _use_all(client, 20)
+            assert _settles(lambda: not _grown(before)), (before, _count())
+        clients = _count()
+        for _ in range(30):
+            with InferenceClient(runtime.endpoint) as client:
+                client.infer(PICTURE, "m")
+        assert _settles(lambda: not _grown(clients)), (clients, _count())
+
+
+def _resident_kib() -> int:
+    """Memory of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_ten_thousand(kind: str, tmp_path: Path) -> None:
+    """10,000 frames with depth 4 come back in order, and threads, files and memory stay where they were."""
+    address = "127.0.0.1:0" if kind == "tcp" else f"unix://{tmp_path}/runtime.sock"
+    with Runtime(address, StreamInfer=endless) as runtime, InferenceClient(runtime.endpoint) as client:
+
+        def run(count: int) -> None:
+            pictures = (np.full((120, 160, 3), number % 251, np.uint8) for number in range(count))
+            for number, result in enumerate(client.infer_many(pictures, "m", depth=4)):
+                assert int(result.raw_outputs[0][0, 0, 0]) == number % 251
+                runtime.asked.clear()
+
+        run(1000)
+        before, memory = _count(), _resident_kib()
+        run(10_000)
+        _use_all(client, 100)
+        runtime.asked.clear()
+        assert _settles(lambda: not _grown(before)), (before, _count())
+        assert _resident_kib() - memory < 20_000
