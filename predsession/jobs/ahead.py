@@ -62,13 +62,14 @@ class Ahead:
                 except Exception as error:  # noqa: BLE001 - the caller's own iterator may raise anything; raised below
                     failure = error
                     break
+                quick = self._clock.now() - began < QUICK
                 if slot is None:
                     break
                 self._waiting.append((slot, self._begin(slot)))
                 # A slow caller's time is not spent: what is next in line and is no array is made ready now.
                 while self._waiting and (len(self._waiting) > depth or self._waiting[0][1] is None):
                     yield self._done()
-                depth = WORKERS if self._clock.now() - began < QUICK else 0
+                depth = WORKERS if quick else 0
             while self._waiting:
                 yield self._done()
         finally:
