@@ -43,7 +43,7 @@ def measure(bench: Bench) -> Iterator[Row]:
     def peer() -> Figures:
         return _imported("import numpy, requests", times)
 
-    # As an installer leaves a package: compiled. What is imported from a clone may not be, by the environment's wish.
+    # Compiled, as an installer leaves a package; what is imported from a clone may not be.
     compileall.compile_dir(ROOT / "predsession", quiet=1)
     ours(), peer()  # so that nobody pays for reading the files
     pairs = bench.measured(ours, peer)
