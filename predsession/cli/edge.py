@@ -62,7 +62,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     stats.set_defaults(run=_stats)
     for each in (infer, subscribe, models, stats):
         each.add_argument("--endpoint", metavar="ADDRESS",
-            help="host:port or a unix socket; default: $AI_RUNTIME_ENDPOINT, or the platform's own")  # fmt: skip
+            help="host:port or a socket; default: $AI_RUNTIME_ENDPOINT, or the platform's own")  # fmt: skip
         each.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -46,7 +46,7 @@ _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),  # a closed client's connection is closed, not kept for another
     ("grpc.initial_reconnect_backoff_ms", 50),  # as soon as the tries above; gRPC's own is a second
     ("grpc.min_reconnect_backoff_ms", 50),
-    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 250),  # below the sum of the tries, to see who is back
 )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -111,34 +111,42 @@ print(predsession.cli.main(["edge", "models", "--endpoint", "127.0.0.1:1"]))
 SERVE = """
 import sys, time
 from edge_kit import Runtime, endless, slowly
-runtime = Runtime(f"unix://{sys.argv[1]}", StreamInfer=endless, Infer=slowly(float(sys.argv[2])))
-print("ready", flush=True)
-time.sleep(60)
+runtime = Runtime(sys.argv[1], StreamInfer=endless, Infer=slowly(float(sys.argv[2])))
+print(runtime.endpoint, flush=True)
+while True:
+    runtime.asked.clear()
+    time.sleep(0.2)
 """
+
+
+@contextmanager
+def _runtime(address: str, seconds: float = 0.0) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A runtime in a process of its own, and its address; it waits so long before each answer."""
+    process = _python(SERVE, address, str(seconds))
+    try:
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_runtime_that_is_killed(tmp_path: Path) -> None:
     """Killed in the middle: what was on its way raises; the client goes on with the next runtime."""
-    socket = str(tmp_path / "runtime.sock")
-    first = _python(SERVE, socket, "30")
-    assert first.stdout.readline() == "ready\n"
+    socket = f"unix://{tmp_path}/runtime.sock"
     with InferenceClient(socket) as client:
-        futures = [client.infer_async(PICTURE, "m", timeout_ms=20_000) for _ in range(4)]
-        subscription = client.subscribe("cam", "m")
-        next(subscription)
-        first.send_signal(signal.SIGKILL)
-        first.communicate()
-        for future in futures:
-            with pytest.raises(TransportError, match="Infer"):
-                future.result(10)
-        with pytest.raises(TransportError, match="StreamInfer"):
-            list(subscription)
-        assert not client.connected
-        second = _python(SERVE, socket, "0")
-        assert second.stdout.readline() == "ready\n"
-        assert client.infer(PICTURE, "m", timeout_ms=20_000).ok
-    second.kill()
-    second.communicate()
+        with _runtime(socket, 30) as (process, _):
+            futures = [client.infer_async(PICTURE, "m", timeout_ms=20_000) for _ in range(4)]
+            subscription = client.subscribe("cam", "m")
+            next(subscription)
+            process.kill()
+            for future in futures:
+                with pytest.raises(TransportError, match="Infer"):
+                    future.result(10)
+            with pytest.raises(TransportError, match="StreamInfer"):
+                list(subscription)
+            assert not client.connected
+        with _runtime(socket):
+            assert client.infer(PICTURE, "m", timeout_ms=20_000).ok
 
 
 def _count() -> tuple[int, int, int]:
@@ -149,7 +157,7 @@ def _count() -> tuple[int, int, int]:
 
 
 def _grown(before: tuple[int, int, int]) -> bool:
-    """Whether there is more than before: of gRPC's own pool of threads, which breathes, by more than eight."""
+    """Whether there is more than before; gRPC's own pool of threads breathes by some."""
     python, process, files = _count()
     return python > before[0] or process > before[1] + 8 or files > before[2]
 
@@ -174,17 +182,17 @@ def _settles(look: Callable[[], bool]) -> bool:
 
 def test_nothing_is_left_behind() -> None:
     """Hundreds of calls leave no thread and no open file behind, and neither does a closed client."""
-    with Runtime(StreamInfer=endless) as runtime:
-        with InferenceClient(runtime.endpoint) as client:
+    with _runtime("127.0.0.1:0") as (_, endpoint):
+        with InferenceClient(endpoint) as client:
             _use_all(client, 3)
             before = _count()
             _use_all(client, 20)
             assert _settles(lambda: not _grown(before)), (before, _count())
-        clients = _count()
+        after = _count()
         for _ in range(30):
-            with InferenceClient(runtime.endpoint) as client:
+            with InferenceClient(endpoint) as client:
                 client.infer(PICTURE, "m")
-        assert _settles(lambda: not _grown(clients)), (clients, _count())
+        assert _settles(lambda: not _grown(after)), (after, _count())
 
 
 def _resident_kib() -> int:
@@ -199,18 +207,16 @@ def _resident_kib() -> int:
 def test_ten_thousand(kind: str, tmp_path: Path) -> None:
     """10,000 frames with depth 4 come back in order, and threads, files and memory stay where they were."""
     address = "127.0.0.1:0" if kind == "tcp" else f"unix://{tmp_path}/runtime.sock"
-    with Runtime(address, StreamInfer=endless) as runtime, InferenceClient(runtime.endpoint) as client:
+    with _runtime(address) as (_, endpoint), InferenceClient(endpoint) as client:
 
         def run(count: int) -> None:
             pictures = (np.full((120, 160, 3), number % 251, np.uint8) for number in range(count))
             for number, result in enumerate(client.infer_many(pictures, "m", depth=4)):
                 assert int(result.raw_outputs[0][0, 0, 0]) == number % 251
-                runtime.asked.clear()
 
         run(1000)
         before, memory = _count(), _resident_kib()
         run(10_000)
         _use_all(client, 100)
-        runtime.asked.clear()
         assert _settles(lambda: not _grown(before)), (before, _count())
         assert _resident_kib() - memory < 20_000
