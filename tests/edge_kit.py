@@ -288,3 +288,29 @@ def frames(*good: bool, then: grpc.StatusCode | None = None) -> Answer:
             context.abort(then, "the camera left")
 
     return answer
+
+
+def demonstration() -> Runtime:
+    """A runtime that answers everything docs/edge.md asks."""
+    cat = M.Detection(label="cat", class_id=15, confidence=0.5, bbox=M.BBox(x=0.25, y=0.25, w=0.5, h=0.5))
+
+    def see(request: Any, context: grpc.ServicerContext | None = None) -> Any:
+        """Find a cat, with the one model there is."""
+        if request.model_id != "yolov8n":
+            return M.InferResponse(status=M.Status(message="Model not found"))
+        return M.InferResponse(status=OK, post_result=M.PostResult(detections=[cat]), infer_time_us=5000)
+
+    return Runtime(
+        Infer=see,
+        InferBatch=lambda request, _: M.InferBatchResponse(
+            responses=[see(each) for each in request.requests]
+        ),
+        StreamInfer=endless,
+        RegisterModel=lambda request, _: M.ModelRegisterResponse(model_id=request.model_id, status=OK),
+        ListModels=lambda *_: M.ModelListResponse(models=[M.ModelInfo(model_id="yolov8n")]),
+        GetModelInfo=abort(grpc.StatusCode.NOT_FOUND),
+        UpdatePostprocessConfig=lambda *_: M.UpdatePostprocessConfigResponse(status=OK),
+        GetStats=lambda *_: M.SystemStats(cpu_utilization=0.5),
+        CreateSession=lambda *_: M.SessionCreateResponse(session_id="s", status=OK),
+        DestroySession=lambda *_: OK,
+    )

@@ -5,16 +5,13 @@ not is finished by the channel's thread, which lives as long as such calls are o
 loop of ours was tried: two changes of thread a call, and a process forked after its first use hangs for
 good, because the poller that it needs is not forked along.)
 
-Invariant: after a fork the child has a connection of its own, and never waits without end: what gRPC cannot
-do there is an error.
+Invariant: after a fork the child has a connection of its own, and never waits without end (see `process`).
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
@@ -25,6 +22,7 @@ from google.protobuf.message import Message
 from predsession.edge.endpoint import is_local
 from predsession.edge.faults import from_status
 from predsession.edge.flight import PAUSES, Ask, Flight, Stream
+from predsession.edge.process import PROCESS
 from predsession.errors import (
     PredSessionError,
     RequestTimeoutError,
@@ -75,7 +73,7 @@ class Channel:
         self._closed = False
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
-        _PROCESS.channels.add(self)
+        PROCESS.add(self)
 
     # -- one call --------------------------------------------------------------------------------------
 
@@ -101,12 +99,13 @@ class Channel:
         SessionClosedError
             If the connection was closed.
         """
-        if _PROCESS.forked:
+        if PROCESS.forked:
             return self._result_of(self.submit(ask, _itself), ask)
         flight = Flight(self, ask, _itself, patience=patience)
         while True:
             try:
-                reply = self.unary(ask)(ask.payload, timeout=flight.left())
+                with PROCESS.call():
+                    reply = self.unary(ask)(ask.payload, timeout=flight.left())
             except grpc.RpcError as error:
                 failure = self.failure(error, ask)
             except ValueError:  # gRPC's word for a channel that was closed in between
@@ -154,8 +153,8 @@ class Channel:
         except TimeoutError:
             future.cancel()
             raise RequestTimeoutError(
-                f"{ask.method} at {self.endpoint}: no answer. This process was forked while calls were on "
-                "their way, which gRPC does not survive: start it by spawn, or fork between calls",
+                f"{ask.method} at {self.endpoint}: no answer, and no end by itself, in a process that was "
+                "forked: start it by spawn",
                 url=self.endpoint,
             ) from None
 
@@ -228,7 +227,7 @@ class Channel:
             if self._closed:
                 raise SessionClosedError("the client was closed")
             if self._channel is None:
-                _PROCESS.used = True
+                PROCESS.check(self.endpoint)
                 proxy = (("grpc.enable_http_proxy", 0),) if is_local(self.endpoint) else ()
                 self._channel = grpc.insecure_channel(self.endpoint, options=(*_OPTIONS, *proxy))
             return self._channel
@@ -280,23 +279,3 @@ class Channel:
         )
         self.reached = told and not isinstance(failure, TransportError)
         return failure
-
-
-class _Process:
-    """What this process has done with gRPC. Connections of before a fork are kept: to end them is unsafe."""
-
-    def __init__(self) -> None:
-        self.used = False
-        self.forked = False
-        self.channels: weakref.WeakSet[Channel] = weakref.WeakSet()
-        self.inherited: list[grpc.Channel | None] = []
-
-    def after_fork(self) -> None:
-        """Run in the child of a fork."""
-        self.forked = self.used
-        for channel in list(self.channels):
-            self.inherited.append(channel.forget())
-
-
-_PROCESS = _Process()
-os.register_at_fork(after_in_child=_PROCESS.after_fork)

@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from predsession.edge.process import PROCESS
 from predsession.errors import ConnectError, PredSessionError, SessionClosedError, TransportError
 
 R = TypeVar("R", bound=Message)
@@ -130,6 +131,7 @@ class Flight(Generic[R, T]):
             call = self._line.unary(self._ask).future(self._ask.payload, timeout=self.left())
         except ValueError:
             raise SessionClosedError("the client was closed") from None
+        PROCESS.begin()
         # The caller's cancel has to reach the call; what the call does reaches the caller by `_finish`.
         self.future.add_done_callback(lambda future: _cancel_if(future, call.cancel))
         call.add_done_callback(self._finish)
@@ -143,6 +145,7 @@ class Flight(Generic[R, T]):
 
     def _finish(self, call: grpc.Future[R]) -> None:
         """Take what became of the call, in gRPC's own thread."""
+        PROCESS.end()
         try:
             reply = call.result()
         except grpc.FutureCancelledError:
@@ -200,7 +203,9 @@ class Stream(Generic[R]):
         self._ask = ask
         self._call = call
         self._pid = os.getpid()
+        self._end_noted = threading.Lock()
         self.cancelled = False
+        PROCESS.begin()
 
     def __iter__(self) -> Iterator[R]:
         """Return itself."""
@@ -208,13 +213,17 @@ class Stream(Generic[R]):
 
     def __next__(self) -> R:
         """Return the next answer; end after the last one, or once it is cancelled."""
-        if self.cancelled:
+        if self._end_noted.locked():
             raise StopIteration
         if self._pid != os.getpid():
             raise SessionClosedError(f"this {self._ask.method} belongs to the process that was forked")
         try:
             reply = next(self._call)
+        except StopIteration:
+            self._end()
+            raise
         except grpc.RpcError as error:
+            self._end()
             if self.cancelled:
                 raise StopIteration from None
             raise self._line.failure(error, self._ask) from None
@@ -226,3 +235,9 @@ class Stream(Generic[R]):
         self.cancelled = True
         if self._pid == os.getpid():
             self._call.cancel()
+            self._end()
+
+    def _end(self) -> None:
+        """Note that it has ended; of several threads one does."""
+        if self._end_noted.acquire(blocking=False):
+            PROCESS.end()

@@ -7,8 +7,10 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import edge_kit
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -31,10 +33,17 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[str]:
+    """An edge runtime's address."""
+    with edge_kit.demonstration() as made:
+        yield made.endpoint
+
+
 @pytest.mark.parametrize("block", BLOCKS)
-def test_every_python_block_runs(block: str, place: Path, detector: str) -> None:
-    """In a process of its own, against the bundled detector."""
-    environment = {**os.environ, "PREDSESSION_URL": detector}
+def test_every_python_block_runs(block: str, place: Path, detector: str, runtime: str) -> None:
+    """In a process of its own, against the bundled detector and an edge runtime."""
+    environment = {**os.environ, "PREDSESSION_URL": detector, "AI_RUNTIME_ENDPOINT": runtime}
     done = subprocess.run(
         [sys.executable, "-c", block], cwd=place, env=environment, capture_output=True, text=True, check=False
     )

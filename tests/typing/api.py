@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from pathlib import Path
 from typing import assert_type
 
@@ -18,6 +19,7 @@ from predsession import (
     SessionStatus,
     Size,
 )
+from predsession.edge import BatchInferItem, DetectedObject, InferenceClient, InferenceResult
 
 
 def iterate(array: npt.NDArray[np.uint8]) -> None:
@@ -51,3 +53,16 @@ async def iterate_async() -> None:
     async with PredictionSession(input="photos/", api_setting=3, on_error="yield") as session:
         async for outcome in session:
             assert_type(outcome, Prediction | ItemError)
+
+
+def edge(array: npt.NDArray[np.uint8]) -> None:
+    """Ask an edge runtime."""
+    with InferenceClient("127.0.0.1:50051") as client:
+        assert_type(client.infer(array, "m"), InferenceResult)
+        assert_type(client.infer_async(array, "m"), Future[InferenceResult])
+        assert_type(client.infer_batch([BatchInferItem(array, "m")]), list[InferenceResult])
+        assert_type(client.infer_with_tensors("m", [array]), list[npt.NDArray[np.generic]])
+        assert_type(client.infer(array, "m").to_prediction(4, 4), Prediction)
+        for number, result in client.subscribe("camera", "m"):
+            assert_type(number, int)
+            assert_type(result.objects, tuple[DetectedObject, ...])

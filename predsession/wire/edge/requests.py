@@ -1,7 +1,7 @@
 """Requests that carry arrays, as bytes: a frame is copied once, not by every layer on its way.
 
-A message is its fields one after the other, in any order, each with its number and length; so the small fields
-are written by protobuf, and the array's own memory is put between them.
+A message is its fields one after the other, in any order, each with its number and length; so the small
+fields are written by protobuf, and the array's own memory is put between them.
 
 References
 ----------
@@ -77,19 +77,19 @@ class InferCall:
         ready = [as_wire_array(each, name=f"input {number}") for number, each in enumerate(inputs)]
         return cls(message.SerializeToString(), ready)
 
-    def pieces(self) -> list[bytes | Array]:
+    def pieces(self) -> list[bytes | memoryview]:
         """Return what to put together.
 
         Returns
         -------
-        list of bytes or ndarray
+        list of bytes or memoryview
             In order.
         """
-        pieces: list[bytes | Array] = [self.fields]
+        pieces: list[bytes | memoryview] = [self.fields]
         for array in self.inputs:
             head = pb.Tensor(shape=array.shape, dtype=CODES[array.dtype]).SerializeToString()
             head += _TENSOR_DATA + _varint(array.nbytes)
-            pieces += [_REQUEST_INPUTS + _varint(len(head) + array.nbytes) + head, array]
+            pieces += [_REQUEST_INPUTS + _varint(len(head) + array.nbytes) + head, array.data]
         return pieces
 
     def to_bytes(self) -> bytes:
@@ -118,7 +118,7 @@ def batch_to_bytes(calls: Sequence[InferCall], timeout_ms: int) -> bytes:
     bytes
         An ``InferBatchRequest``.
     """
-    pieces: list[bytes | Array] = [pb.InferBatchRequest(timeout_ms=timeout_ms).SerializeToString()]
+    pieces: list[bytes | memoryview] = [pb.InferBatchRequest(timeout_ms=timeout_ms).SerializeToString()]
     for call in calls:
         inner = call.pieces()
         size = sum(len(piece) if isinstance(piece, bytes) else piece.nbytes for piece in inner)
