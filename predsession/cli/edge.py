@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from predsession.cli.codes import OK, SOME_FAILED, say, speaks_utf8
 from predsession.errors import ItemError, SourceError
-from predsession.wire.geometry import Size
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from predsession.edge.result import InferenceResult
     from predsession.inputs.items import Item
     from predsession.prediction import Prediction
+    from predsession.wire.geometry import Size
 
 EXAMPLES = """\
 examples:
@@ -106,6 +106,7 @@ class _Pictures:
     def __iter__(self) -> Iterator[npt.NDArray[np.uint8]]:
         """Yield what can be decoded; note the rest in its place."""
         from predsession.inputs.images import image_loader
+        from predsession.wire.geometry import Size
 
         for item in self._items:
             loader = image_loader(item)
