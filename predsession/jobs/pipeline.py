@@ -76,9 +76,12 @@ class Pipeline:
             threading.Thread(target=self._receiving, name="predsession-receive", daemon=True),
         ]
 
+        self._begun: list[threading.Thread] = []
+
     def start(self) -> None:
         """Start the threads."""
         for thread in self._threads:
+            self._begun.append(thread)  # before: Ctrl-C may come while its start is waited for
             thread.start()
 
     def wait_for_job(self) -> None:
@@ -108,8 +111,8 @@ class Pipeline:
         self.shared.ledger.close()
         quick = self.shared.ledger.failures or self.shared.in_callers_code
         patience = SILENT_JOIN_TIMEOUT if quick else JOIN_TIMEOUT
-        for thread in self._threads:
-            if thread.ident is not None and thread is not threading.current_thread():
+        for thread in self._begun:
+            if thread is not threading.current_thread() and _has_started(thread):
                 thread.join(patience)
 
     def detach(self) -> None:
@@ -186,6 +189,15 @@ class Pipeline:
             error.add_note(
                 f"{passed}{of_all} items came through before this; those after them have no result"
             )
+
+
+def _has_started(thread: threading.Thread) -> bool:
+    """Whether a thread runs, or has run; one whose start was interrupted shows up in a moment, or never."""
+    for _ in range(100):
+        if thread.ident is not None:
+            return True
+        threading.Event().wait(0.005)
+    return False
 
 
 def note_failures(error: BaseException, ledger: Ledger) -> None:
