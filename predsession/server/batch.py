@@ -45,6 +45,15 @@ class Batch:
     pictures: tuple[Picture, ...]
     died: bool = False
 
+    def __len__(self) -> int:
+        """Return the number of pictures."""
+        return len(self.pictures)
+
+    @property
+    def body(self) -> Sequence[bytes]:
+        """What follows the header on its way to the worker: nothing, for the pictures lie on the disk."""
+        return ()
+
     @property
     def unwanted(self) -> bool:
         """Whether every job in it was stopped, or has ended, so that its files may be gone."""

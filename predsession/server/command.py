@@ -18,6 +18,7 @@ from predsession.errors import MissingExtraError
 from predsession.server.config import (
     TOKEN_VARIABLE,
     Door,
+    EdgeDoor,
     Limits,
     ModelSpec,
     Ready,
@@ -57,6 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--data", type=Path, metavar="DIR", help="where jobs and results are kept across restarts")
     add("--library", type=Path, metavar="DIR",
         help="a folder of pictures and videos that get ids: project / dataset / file")  # fmt: skip
+    add("--grpc", action="append", default=[], metavar="ADDRESS",
+        help="speak the edge runtimes' interface there, too: 127.0.0.1:50051, or unix:/path/to.sock; repeat "
+        "it for several")  # fmt: skip
+    add("--stream", action="append", default=[], metavar="NAME=PATH",
+        help="with --grpc: a video, or a folder of pictures, that stands in for a camera")  # fmt: skip
+    add("--grpc-register", action="store_true",
+        help="with --grpc: let callers register models also where other machines can reach it; that is to "
+        "let them run code")  # fmt: skip
     add("--ephemeral", action="store_true", help="keep nothing: jobs and results end with the server")
     add(
         "--stock",
@@ -165,6 +174,42 @@ def check_extra() -> None:
     """
     if any(importlib.util.find_spec(name) is None for name in _NEEDED):
         raise MissingExtraError("server", "predsession serve")
+
+
+def _edge(args: argparse.Namespace) -> EdgeDoor | None:
+    """Return the gRPC door, if one is wanted and safe; raises `MissingExtraError` without its extra."""
+    if not args.grpc:
+        if args.stream or args.grpc_register:
+            raise CommandError("--stream and --grpc-register mean nothing without --grpc ADDRESS", USAGE)
+        return None
+    if args.stock:
+        raise CommandError("a server with --stock speaks no gRPC; leave out one of the two", USAGE)
+    if any(importlib.util.find_spec(name) is None for name in ("grpc", "google.protobuf")):
+        raise MissingExtraError("edge", "predsession serve --grpc")
+    from predsession.server.edge.address import Address, DoorError
+
+    try:
+        addresses = [Address.read(text) for text in args.grpc]
+    except DoorError as error:
+        raise CommandError(f"--grpc {error}", USAGE) from error
+    distant = [address.target for address in addresses if not address.local]
+    if distant and not args.insecure:
+        advice = "say --insecure if everybody who can reach it may use it; the interface has no tokens"
+        raise CommandError(f"--grpc {distant[0]} is open to other machines: {advice}", USAGE)
+    return EdgeDoor(tuple(args.grpc), _streams(args.stream), bool(args.grpc_register) or not distant)
+
+
+def _streams(words: Sequence[str]) -> dict[str, Path]:
+    """Read what stands in for cameras."""
+    streams: dict[str, Path] = {}
+    for word in words:
+        name, equals, path = word.partition("=")
+        if not equals or not name or not path or name in streams:
+            raise CommandError(f"--stream {word}: wanted NAME=PATH, each name once", USAGE)
+        if not Path(path).exists():
+            raise CommandError(f"--stream {word}: there is no file or folder {path}", USAGE)
+        streams[name] = Path(path)
+    return streams
 
 
 def serve_here(args: argparse.Namespace, *, ready: Ready) -> None:
@@ -278,12 +323,14 @@ def _config(
         announce=args.announce,
         follow_stdin=args.follow_stdin,
         library=_library(args),
+        edge=_edge(args),
         limits=Limits(**{limit.name: getattr(args, f"limit_{limit.name}") for limit in fields(Limits)}),
     )
 
 
 def _serve(config: ServerConfig) -> None:
     """Take the port and serve."""
+    from predsession.server.edge.address import DoorError
     from predsession.server.library import LibraryError
     from predsession.server.models.card import ModelLoadError
     from predsession.server.serve import serve
@@ -294,6 +341,8 @@ def _serve(config: ServerConfig) -> None:
             serve(config, listener)
         except (LibraryError, ModelLoadError, StoreVersionError) as error:
             raise CommandError(str(error), USAGE) from error
+        except DoorError as error:
+            raise CommandError(f"--grpc: {error}", SERVER) from error
 
 
 def _listen(door: Door) -> socket.socket:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,6 +47,11 @@ class Limits:
     kept: int = _count(10_000, "jobs that are known, finished ones included")
     disk: int = _count(20 * GIBI, "bytes of uploads and results together")
     free: int = _count(256 * MEBI, "bytes that stay free on the disk")
+    frames: int = _count(256, "pictures sent over gRPC that wait for one model")
+    frame_bytes: int = _count(512 * MEBI, "bytes of those together")
+    streams: int = _count(16, "cameras that are watched over gRPC at the same time")
+    sessions: int = _count(64, "sessions over gRPC")
+    registered: int = _count(16, "models that are registered over gRPC")
     connections: int = _count(512, "calls that are answered at the same time")
     head: float = _time(20, "for the line and the headers of a request")
     idle: float = _time(60, "between two pieces of an upload, or for the body of another call")
@@ -108,6 +113,25 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeDoor:
+    """Where the server speaks the edge interface, over gRPC.
+
+    Parameters
+    ----------
+    addresses : tuple of str
+        ``127.0.0.1:50051``, ``unix:/run/x.sock``.
+    streams : mapping of str to Path
+        The cameras' names, and the video or the folder that stands in for each.
+    register : bool
+        Whether callers may have models loaded, which is to run code.
+    """
+
+    addresses: tuple[str, ...]
+    streams: Mapping[str, Path] = field(default_factory=dict)
+    register: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ServerConfig:
     """Everything a server needs to know.
 
@@ -135,6 +159,8 @@ class ServerConfig:
         What it refuses.
     library : Path or None
         A folder of pictures and videos that have ids.
+    edge : EdgeDoor or None
+        A second door, over gRPC.
     """
 
     models: tuple[ModelSpec, ...]
@@ -148,3 +174,4 @@ class ServerConfig:
     follow_stdin: bool = False
     limits: Limits = field(default_factory=Limits)
     library: Path | None = None
+    edge: EdgeDoor | None = None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from predsession.wire.jsontypes import JSON, JSONObject
 
 _WORDLESS: Mapping[type[BaseException], str] = {MemoryError: "out of memory"}
 """What is said for exceptions that say nothing themselves."""
+Write = Callable[[Found, Size], bytes]
 _TRACEBACK = 4000  # characters; the end of it is what helps
 
 ITEM: Mapping[str, JSON] = {
@@ -123,25 +125,72 @@ class Inference:
         list of Outcome
             One for each picture.
         """
-        # A copy, so that a model that changes its settings does not change those of the next try.
-        asked = copy.deepcopy(settings if low is None else self._lowered(settings, low))
+        asked = settings if low is None else self._lowered(settings, low)
+        write = partial(self._write, settings=settings, tracked=low is not None)
+        return self._each(images, asked, [write] * len(images), singly=singly)
+
+    def shoot(
+        self, images: Sequence[Pixels], settings: JSONObject, writes: Sequence[Write], *, singly: bool
+    ) -> list[Outcome]:
+        """Predict and check, and have somebody else write it down.
+
+        Parameters
+        ----------
+        images : sequence of (H, W, 3) uint8 ndarray
+            RGB.
+        settings : mapping
+            The model's, complete.
+        writes : sequence of callable
+            For each picture: what was found and the picture's size, to bytes.
+        singly : bool
+            Whether a batch that fails is tried again picture by picture.
+
+        Returns
+        -------
+        list of Outcome
+            One for each picture.
+        """
+        made = [partial(self._hand_over, settings=settings, write=write) for write in writes]
+        return self._each(images, settings, made, singly=singly)
+
+    def _each(
+        self,
+        images: Sequence[Pixels],
+        settings: JSONObject,
+        writes: Sequence[Callable[[object, Pixels], Outcome]],
+        *,
+        singly: bool,
+    ) -> list[Outcome]:
+        """Predict, and write down each result."""
         try:
-            results = check_count(self._model.predict(list(images), asked), len(images))
+            # A copy, so that a model that changes its settings does not change those of the next try.
+            answers = self._model.predict(list(images), copy.deepcopy(settings))
+            results = check_count(answers, len(images))
         except Exception as error:  # noqa: BLE001 - a model is somebody's code and raises anything
             if singly and len(images) > 1:
-                return [self.run([image], settings, singly=False, low=low)[0] for image in images]
+                return [
+                    self._each([image], settings, [write], singly=False)[0]
+                    for image, write in zip(images, writes, strict=True)
+                ]
             return [Outcome(error=describe_error(error, self._name))] * len(images)
-        return [
-            self._write(result, image, settings, tracked=low is not None)
-            for result, image in zip(results, images, strict=True)
-        ]
+        return [write(result, image) for result, image, write in zip(results, images, writes, strict=True)]
+
+    def _hand_over(self, result: object, image: Pixels, settings: JSONObject, write: Write) -> Outcome:
+        """Check one result and have it written."""
+        try:
+            size = Size(image.shape[1], image.shape[0])
+            found = check(result, size, self._card)
+            keep = self._strong(found, settings) & self._of_classes(found, settings)
+            return Outcome(item=write(found if keep.all() else found.rows(keep), size))
+        except Exception as error:  # noqa: BLE001 - as above
+            return Outcome(error=describe_error(error, self._name))
 
     def _lowered(self, settings: JSONObject, low: float) -> JSONObject:
         """Let weak detections through: they keep a track alive where its object is half hidden."""
         name, conf = self._conf(settings)
         return settings if conf is None else {**settings, name: min(conf, low)}
 
-    def _write(self, result: object, image: Pixels, settings: JSONObject, *, tracked: bool) -> Outcome:
+    def _write(self, result: object, image: Pixels, settings: JSONObject, tracked: bool) -> Outcome:
         """Check one result and write its item."""
         try:
             size = Size(image.shape[1], image.shape[0])

@@ -17,8 +17,11 @@ from predsession.server.batch import Batch
 from predsession.server.config import Limits
 from predsession.server.models.card import ModelCard, ModelLoadError
 from predsession.server.process import WorkerProcess
+from predsession.server.shots import ShotBatch
 from predsession.wire.jsontypes import JSONObject, as_object
 
+Order = Batch | ShotBatch
+"""What a worker may be asked for."""
 _AHEAD = 2  # one batch is computed while the next is decoded
 _LONGEST_PAUSE_S = 30.0
 _LAST_WORDS_S = 1.0
@@ -32,13 +35,13 @@ class Desk(Protocol):
     singly: bool
     """Whether a batch that fails is tried again picture by picture."""
 
-    async def next_batch(self) -> Batch | None:
+    async def next_batch(self) -> Order | None:
         """Return the next batch, None while nothing waits."""
 
-    async def settle(self, batch: Batch, header: JSONObject, body: bytes) -> None:
+    async def settle(self, batch: Order, header: JSONObject, body: bytes) -> None:
         """Take a worker's answer."""
 
-    async def lost(self, batches: Sequence[Batch], reason: str, *, hung: bool) -> None:
+    async def lost(self, batches: Sequence[Order], reason: str, *, hung: bool) -> None:
         """Take back the batches of a worker that is gone; the first is the one it was computing."""
 
     def available(self) -> None:
@@ -68,7 +71,7 @@ class Lane:
         self._name = name
         self._setup = setup
         self._limits = limits
-        self._in_flight: deque[Batch] = deque()
+        self._in_flight: deque[Order] = deque()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -191,7 +194,7 @@ class Lane:
                 self._idle.clear()
                 if len(self._in_flight) == 1:
                     self._watch_oldest()
-                await worker.send(batch.order(singly=self._desk.singly))
+                await worker.send(batch.order(singly=self._desk.singly), batch.body)
 
     async def take_back(self, *, everything: bool = False) -> None:
         """Tell the worker which batches that it has not begun nobody wants any more."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from typing import BinaryIO
+from io import BufferedReader
 
 from predsession.wire.jsontypes import JSON, JSONObject
 
@@ -18,11 +18,16 @@ _LENGTHS = struct.Struct(">II")
 
 def encode(header: JSONObject, body: bytes = b"") -> bytes:
     """Return the frame as bytes."""
+    return begin(header, len(body)) + body
+
+
+def begin(header: JSONObject, size: int) -> bytes:
+    """Return the frame as bytes, up to its body, which follows and has so many bytes."""
     text = json.dumps(header).encode()
-    return _LENGTHS.pack(len(text), len(body)) + text + body
+    return _LENGTHS.pack(len(text), size) + text
 
 
-def read(stream: BinaryIO) -> tuple[dict[str, JSON], bytes]:
+def read(stream: BufferedReader) -> tuple[dict[str, JSON], bytearray]:
     """Read one frame from a blocking stream.
 
     Parameters
@@ -33,7 +38,7 @@ def read(stream: BinaryIO) -> tuple[dict[str, JSON], bytes]:
     Returns
     -------
     tuple
-        Header and body.
+        Header and body, which may be written to.
 
     Raises
     ------
@@ -45,10 +50,10 @@ def read(stream: BinaryIO) -> tuple[dict[str, JSON], bytes]:
     return header, _exactly(stream, body_size)
 
 
-def _exactly(stream: BinaryIO, count: int) -> bytes:
-    """Read so many bytes."""
-    data = stream.read(count)
-    if len(data) < count:
+def _exactly(stream: BufferedReader, count: int) -> bytearray:
+    """Read so many bytes, into memory that a model may write to without a copy."""
+    data = bytearray(count)
+    if stream.readinto(data) < count:
         raise EOFError("the other side of the pipe is gone")
     return data
 

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import predsession
@@ -55,10 +56,12 @@ class WorkerProcess:
         """The process's id."""
         return self._process.pid
 
-    async def send(self, header: JSONObject) -> None:
-        """Send one frame; a worker that is gone is noticed by `receive`."""
+    async def send(self, header: JSONObject, body: Sequence[bytes] = ()) -> None:
+        """Send one frame, its body in parts; a worker that is gone is noticed by `receive`."""
         with contextlib.suppress(ConnectionError):
-            self._sink.write(pipe.encode(header))
+            self._sink.write(pipe.begin(header, sum(map(len, body))))
+            for part in body:
+                self._sink.write(part)
             await self._sink.drain()
 
     async def receive(self) -> tuple[dict[str, JSON], bytes]:

@@ -17,12 +17,15 @@ from predsession.server.batch import Batch, Outcome, read_outcomes
 from predsession.server.config import Limits, ModelSpec
 from predsession.server.job import Advance
 from predsession.server.jobs import Jobs
-from predsession.server.lane import Lane
+from predsession.server.lane import Lane, Order
 from predsession.server.metrics import Metrics
 from predsession.server.models.card import ModelCard, ModelLoadError
 from predsession.server.schedule import Piece, Schedule
+from predsession.server.settings import complete_settings
+from predsession.server.shots import Shot, ShotBatch, Shots
 from predsession.server.sources import Sources
 from predsession.server.stock import NameCache
+from predsession.server.tally import Tally
 from predsession.wire.jsontypes import JSONObject
 
 _PATIENCE = 3  # starts that may fail before those who wait are told
@@ -50,6 +53,8 @@ class Runner:
         How many processes.
     cache : NameCache or None
         Names to files, on a server that imitates a stock one.
+    edge : bool
+        Whether pictures come one by one, too.
     """
 
     def __init__(
@@ -63,9 +68,12 @@ class Runner:
         metrics: Metrics,
         workers: int = 1,
         cache: NameCache | None = None,
+        edge: bool = False,
     ) -> None:
         self.spec = spec
         self.schedule = schedule
+        self.shots = Shots(schedule, most=limits.frames, most_bytes=limits.frame_bytes)
+        self.tally = Tally()
         self.problem = ""
         """Why there is no worker, where there is none."""
         self.singly = cache is None
@@ -75,12 +83,13 @@ class Runner:
         self._metrics = metrics
         self._cache = cache
         self._ids = itertools.count(1)
-        self._again: deque[Batch] = deque()
+        self._again: deque[Order] = deque()
         setup: JSONObject = {
             "name": spec.name,
             "target": spec.target,
             "stock": cache is not None,
             "max_pixels": limits.pixels,
+            "edge": edge,
         }
         self._lanes = [Lane(self, spec.name, setup=setup, limits=limits) for _ in range(workers)]
         self._tasks: list[asyncio.Task[None]] = []
@@ -96,6 +105,11 @@ class Runner:
     def ready(self) -> bool:
         """Whether any worker waits for batches."""
         return any(lane.ready for lane in self._lanes)
+
+    @property
+    def size(self) -> int:
+        """How many workers it has."""
+        return len(self._lanes)
 
     @property
     def pids(self) -> list[int]:
@@ -116,6 +130,7 @@ class Runner:
             await asyncio.gather(*(lane.end() for lane in self._lanes))
             raise
         self._card = cards[0]
+        self.shots.settings = complete_settings(None, cards[0], strict=True)
         self._tasks = [asyncio.create_task(lane.run()) for lane in self._lanes]
         self.wake()
 
@@ -137,14 +152,22 @@ class Runner:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(lane.end() for lane in self._lanes))
 
-    async def next_batch(self) -> Batch | None:
+    def shoot(self, shot: Shot) -> None:
+        """Queue a picture whose caller waits; raises `QueueFullError` if too many wait."""
+        self.shots.add(shot)
+        self.wake()
+
+    async def next_batch(self) -> Order | None:
         """Return the next batch, those of a lost worker first; None while nothing waits."""
         while self._again:
             batch = self._again.popleft()
             if not (batch.unwanted and self._cache is None):
                 return batch
-            # Shielded, because the one who asks is cancelled when its worker dies.
-            await asyncio.shield(self._jobs.record(batch.dropped()))
+            if isinstance(batch, Batch):
+                # Shielded, because the one who asks is cancelled when its worker dies.
+                await asyncio.shield(self._jobs.record(batch.dropped()))
+        if self.shots.goes_first():
+            return self.shots.take(self.card.batch_limit, next(self._ids))
         while pieces := self.schedule.take(self.card.batch_limit):
             for piece in pieces:
                 self._begin(piece)
@@ -164,22 +187,27 @@ class Runner:
         if waited is not None:
             self._metrics.observe("queue_seconds", waited, model=self.spec.name)
 
-    async def settle(self, batch: Batch, header: JSONObject, body: bytes) -> None:
+    async def settle(self, batch: Order, header: JSONObject, body: bytes) -> None:
         """Take a worker's answer."""
         if header["op"] == "skipped":
-            await self._jobs.record(batch.dropped())
+            if isinstance(batch, Batch):
+                await self._jobs.record(batch.dropped())
             return
-        name = self.spec.name
-        self._metrics.observe("batch_size", len(batch.pictures), model=name)
-        self._metrics.observe("model_seconds", float(str(header["model_s"])), model=name)
+        name, seconds = self.spec.name, float(str(header["model_s"]))
+        self.tally.busy += seconds
+        self._metrics.observe("batch_size", len(batch), model=name)
+        self._metrics.observe("model_seconds", seconds, model=name)
+        if isinstance(batch, ShotBatch):
+            errors = batch.settle(header, body, self.tally)
+            self._count([*errors, *[None] * (len(batch) - len(errors))])
+            self._report(errors, len(batch))
+            return
         self._metrics.observe("decode_seconds", float(str(header["decode_s"])), model=name)
         await self._record(batch, read_outcomes(header, body))
 
     async def _record(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         """Share out the outcomes of a batch to its jobs, and remove their uploads."""
-        for outcome in outcomes:
-            result = "ok" if outcome.error is None else str(outcome.error["type"])
-            self._metrics.count("items_total", model=self.spec.name, outcome=result)
+        self._count([outcome.error for outcome in outcomes])
         rest = iter(outcomes)
         news = [
             outcome
@@ -196,6 +224,13 @@ class Runner:
         if any(job.exception is not None for job in ended):
             await self.take_back()
 
+    def _count(self, errors: Sequence[JSONObject | None]) -> None:
+        """Count pictures, each with its error or None."""
+        self.tally.count(len(errors), sum(error is not None for error in errors))
+        for error in errors:
+            result = "ok" if error is None else str(error["type"])
+            self._metrics.count("items_total", model=self.spec.name, outcome=result)
+
     def _report(self, errors: Sequence[JSONObject], of: int) -> None:
         """Log that pictures failed, one line a batch."""
         if errors:
@@ -204,23 +239,27 @@ class Runner:
             first = f"{errors[0]['type']}: {message}".splitlines()[0]
             _log.error("model %s: %d of %d pictures failed, the first with %s", name, len(errors), of, first)
 
-    async def lost(self, batches: Sequence[Batch], reason: str, *, hung: bool) -> None:
+    async def lost(self, batches: Sequence[Order], reason: str, *, hung: bool) -> None:
         """Take back the batches of a worker that is gone; the first is the one it was computing."""
         self._metrics.count("worker_restarts_total", model=self.spec.name)
         _log.error("model %s: %s; it is started again", self.spec.name, reason)
         if not batches:
             return
         culprit, rest = batches[0], batches[1:]
-        again: list[Batch] = []
-        if not hung and not culprit.died and (len(culprit.pictures) == 1 or self._cache is not None):
+        again: list[Order] = []
+        if not hung and not culprit.died and (len(culprit) == 1 or self._cache is not None):
             again = [culprit.once_more(next(self._ids))]
-        elif len(culprit.pictures) > 1 and self._cache is None:
-            again = culprit.singles(self._ids)
+        elif len(culprit) > 1 and self._cache is None:
+            again = [*culprit.singles(self._ids)]
         self._again.extendleft(reversed([*again, *rest]))
         if not again:
             text = f"model {self.spec.name}: {reason}"
             error: JSONObject = {"type": "ModelCrashError", "message": text, "traceback": ""}
-            await self._record(culprit, [Outcome(b"", error)] * len(culprit.pictures))
+            if isinstance(culprit, ShotBatch):
+                self._count([error] * len(culprit))
+                culprit.fail(error)
+            else:
+                await self._record(culprit, [Outcome(b"", error)] * len(culprit))
         self.wake()
 
     def available(self) -> None:
@@ -233,8 +272,12 @@ class Runner:
         _log.error("%s; trying again", error)
         if tries < _PATIENCE or self.ready:
             return
+        for batch in self._again:
+            if isinstance(batch, ShotBatch):
+                batch.fail({"type": "ModelLoadError", "message": str(error), "traceback": ""})
         self._again.clear()
         failure: JSONObject = {"type": "ModelLoadError", "message": str(error), "traceback": ""}
+        self.shots.fail(failure)
         for job in self._jobs:
             if job.facts.model == self.spec.name:
                 await self._jobs.fail(job, failure)

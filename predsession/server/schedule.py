@@ -45,13 +45,14 @@ class Schedule:
     def __init__(self, *, one_at_a_time: bool = False) -> None:
         self._one_at_a_time = one_at_a_time
         self._jobs: dict[Job, None] = {}
-        self._clock = 0.0
+        self.clock = 0.0
+        """How far the job that is served least has been served; one that comes starts there."""
         self.freed: Callable[[], None] = lambda: None
         """Called when a job has left the queue: on a stock server it may have held up the next one."""
 
     def add(self, job: Job) -> None:
         """Queue a job."""
-        job.served = self._clock
+        job.served = self.clock
         self._jobs[job] = None
 
     def discard(self, job: Job) -> None:
@@ -63,6 +64,11 @@ class Schedule:
     def waiting(self, *, sent: bool = False) -> int:
         """Return how many items no worker has taken yet; of those that were sent one by one, if so asked."""
         return sum(job.waiting for job in self._jobs if not sent or len(job.facts.sizes) == job.facts.total)
+
+    @property
+    def least(self) -> float | None:
+        """How much the job was served that goes next; None where none waits."""
+        return min((job.served for job in self._jobs if job.waiting), default=None)
 
     def take(self, most: int) -> list[Piece]:
         """Take the next batch out of the queue.
@@ -102,6 +108,6 @@ class Schedule:
         piece = Piece(job, job.taken + 1, count)
         job.taken += count
         job.in_flight += count
-        self._clock = max(self._clock, job.served)
+        self.clock = max(self.clock, job.served)
         job.served += count
         return piece

@@ -11,14 +11,18 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from predsession.server.app import make_app
-from predsession.server.config import Ready, ServerConfig
+from predsession.server.config import EdgeDoor, Limits, Ready, ServerConfig
 from predsession.server.connection import connections
 from predsession.server.service import Service
+
+if TYPE_CHECKING:
+    from predsession.server.edge.door import Door
 
 _KEEP_ALIVE_S = 75  # longer than clients pause between two polls, so that a pooled connection stays good
 _GRACE_S = 10
@@ -90,6 +94,7 @@ def serve(config: ServerConfig, listener: socket.socket, *, ready: Ready | None 
 
 async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | None) -> None:
     """Start the parts, serve, end the parts."""
+    edge = None if config.edge is None else _edge_door(config.edge, config.limits)
     service = Service.build(config)
     server = _Uvicorn(
         uvicorn.Config(
@@ -120,14 +125,13 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
         if ready is not None:
             ready(url, end_from_outside)
 
-    if ready is None:
-        _end_on_signals(end)
-    if config.follow_stdin:
-        _end_with_stdin(end)
+    _end_by_itself(end, signals=ready is None, stdin=config.follow_stdin)
 
     async def start() -> None:
         await service.start()
-        await _announce(server, config, listener, tell)
+        if edge is not None:
+            await edge.start(service)
+        await _announce(server, config, listener, tell, edge.bound if edge is not None else [])
 
     starting = asyncio.create_task(start())
     starting.add_done_callback(lambda task: end() if not task.cancelled() and task.exception() else None)
@@ -139,9 +143,28 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
         try:
             await asyncio.gather(starting, return_exceptions=True)
         finally:
+            if edge is not None:
+                await edge.close()
             await service.close()
     if not starting.cancelled():
         starting.result()  # raises why the models could not be loaded
+
+
+def _edge_door(config: EdgeDoor, limits: Limits) -> Door:
+    """Take the addresses of the gRPC door."""
+    from predsession.server.edge.door import Door
+
+    door = Door(config, limits)
+    door.listen()
+    return door
+
+
+def _end_by_itself(end: Callable[[], None], *, signals: bool, stdin: bool) -> None:
+    """End on signals and with stdin, where that is wanted."""
+    if signals:
+        _end_on_signals(end)
+    if stdin:
+        _end_with_stdin(end)
 
 
 def _end_on_signals(end: object) -> None:
@@ -175,7 +198,11 @@ def _end_with_stdin(end: object) -> None:
 
 
 async def _announce(
-    server: uvicorn.Server, config: ServerConfig, listener: socket.socket, tell: Callable[[str], None]
+    server: uvicorn.Server,
+    config: ServerConfig,
+    listener: socket.socket,
+    tell: Callable[[str], None],
+    edge: Sequence[str],
 ) -> None:
     """Say where the server is, once it answers."""
     while not server.started:
@@ -188,5 +215,5 @@ async def _announce(
     logging.getLogger("predsession.server").info("serving %s on %s", names, url)
     tell(url)
     if config.announce:
-        print(json.dumps({"url": url}), flush=True)  # noqa: T201 - what --announce asks for
+        print(json.dumps({"url": url, **({"grpc": list(edge)} if edge else {})}), flush=True)  # noqa: T201 - what --announce asks for
         sys.stdout.flush()

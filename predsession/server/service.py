@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
 from predsession.server.aftermath import Aftermath
-from predsession.server.config import ServerConfig
+from predsession.server.config import ModelSpec, ServerConfig
 from predsession.server.decode import BadImageError, check, tolerate_truncation
 from predsession.server.disk import Disk
 from predsession.server.jobs import Jobs
@@ -70,6 +70,8 @@ class Service:
     library: Library | None = None
     seats: Seats = field(default_factory=lambda: Seats(None))
     """Of the uploads that are being received."""
+    make_runner: Callable[[ModelSpec, Schedule], Runner] | None = None
+    """Makes one for a model that comes while the server runs."""
     closing: bool = False
     started: bool = False
     """Whether every model has been loaded, and the jobs of the server before are known."""
@@ -99,11 +101,13 @@ class Service:
             metrics=metrics,
             workers=1 if config.stock else config.workers,
             cache=cache,
+            edge=config.edge is not None,
         )
         runners = {spec.name: make(spec, schedules[spec.name]) for spec in config.models}
         errors = RecentErrors(config.door.token)
         seats = Seats(None if config.stock else config.limits.uploads)
-        return cls(config, store, disk, jobs, aftermath, runners, metrics, errors, cache, library, seats)
+        parts = (config, store, disk, jobs, aftermath, runners, metrics, errors, cache, library, seats)
+        return cls(*parts, make_runner=make)
 
     @property
     def stock(self) -> bool:

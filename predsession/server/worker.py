@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from io import BufferedReader
 from typing import BinaryIO
 
 from predsession.server import pipe
@@ -28,6 +29,7 @@ from predsession.server.inference import Inference, Outcome, describe_error
 from predsession.server.models.card import ModelLoadError
 from predsession.server.models.loading import load_model
 from predsession.server.prefetch import Prefetch
+from predsession.server.shot_work import ShotOrder, answer
 from predsession.server.slices import Slice
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 
@@ -50,9 +52,9 @@ class _Batch:
 class _Reader(threading.Thread):
     """Reads batches ahead of the model and has them decoded."""
 
-    def __init__(self, source: BinaryIO, prefetch: Prefetch) -> None:
+    def __init__(self, source: BufferedReader, prefetch: Prefetch) -> None:
         super().__init__(daemon=True)
-        self.batches: queue.Queue[_Batch] = queue.Queue()
+        self.batches: queue.Queue[_Batch | ShotOrder] = queue.Queue()
         self._source = source
         self._prefetch = prefetch
         self._skipped: set[int] = set()
@@ -61,22 +63,24 @@ class _Reader(threading.Thread):
         """Read until the server is gone, then end the process at once."""
         try:
             while True:
-                header, _ = pipe.read(self._source)
-                self._take(header)
+                self._take(*pipe.read(self._source))
         except EOFError:
             os._exit(0)
 
-    def skips(self, batch: _Batch) -> bool:
+    def skips(self, batch: _Batch | ShotOrder) -> bool:
         """Whether the server no longer wants this batch; asked once."""
         wanted = batch.id not in self._skipped
         self._skipped.discard(batch.id)
         return not wanted
 
-    def _take(self, header: JSONObject) -> None:
+    def _take(self, header: JSONObject, body: bytearray) -> None:
         """Start decoding a batch, or note that one is not wanted."""
         number = int(str(header["id"]))
         if header["op"] == "skip":
             self._skipped.add(number)
+            return
+        if header["op"] == "shots":
+            self.batches.put(ShotOrder.read(header, body))
             return
         pictures = self._prefetch.start([_place(parts) for parts in as_list(header["pictures"])])
         low = None if header["low"] is None else float(str(header["low"]))
@@ -133,7 +137,7 @@ class _Answers:
                 yield next(answers)
 
 
-def _serve(source: BinaryIO, sink: BinaryIO) -> None:
+def _serve(source: BufferedReader, sink: BinaryIO) -> None:
     """Load the model that the first frame names, then answer batch after batch."""
     setup, _ = pipe.read(source)
     if setup["stock"]:
@@ -143,17 +147,23 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> None:
     except Exception as error:  # noqa: BLE001 - it is reported by the server, which then ends or tries again
         _send(sink, pipe.encode({"op": "failed", "error": _load_failure(error)}))
         return
+    if setup.get("edge"):
+        import predsession.server.edge.answer  # noqa: F401 - now, not while the first caller waits
     _send(sink, pipe.encode({"op": "ready", "card": card.to_json()}))
     prefetch = Prefetch(max_pixels=int(str(setup["max_pixels"])), room=_HELD_PIXELS, threads=_DECODERS)
     reader = _Reader(source, prefetch)
     reader.start()
     name = "" if setup["stock"] else str(setup["name"])
-    answers = _Answers(Inference(model, card, name=name, float_boxes=not setup["stock"]), prefetch)
+    inference = Inference(model, card, name=name, float_boxes=not setup["stock"])
+    answers = _Answers(inference, prefetch)
     while True:
         batch = reader.batches.get()
         if reader.skips(batch):
-            prefetch.drop(batch.pictures)
+            if isinstance(batch, _Batch):
+                prefetch.drop(batch.pictures)
             _send(sink, pipe.encode({"op": "skipped", "id": batch.id}))
+        elif isinstance(batch, ShotOrder):
+            _send(sink, pipe.encode(*answer(batch, inference, card)))
         else:
             _send(sink, pipe.encode(*answers.answer(batch)))
 
