@@ -86,7 +86,9 @@ class Server:
             self._reader.join(PATIENCE)
             self._close()
             raise RuntimeError(f"the server ended with {code}: {self.log}")
-        self.url: str = json.loads(line)["url"]
+        announced = json.loads(line)
+        self.url: str = announced["url"]
+        self.grpc: list[str] = announced.get("grpc", [])
         self.port = int(self.url.rsplit(":", 1)[1])
 
     def _read_errors(self) -> None:

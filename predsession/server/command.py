@@ -176,8 +176,26 @@ def check_extra() -> None:
         raise MissingExtraError("server", "predsession serve")
 
 
-def _edge(args: argparse.Namespace) -> EdgeDoor | None:
-    """Return the gRPC door, if one is wanted and safe; raises `MissingExtraError` without its extra."""
+def edge_door(args: argparse.Namespace) -> EdgeDoor | None:
+    """Return where gRPC is spoken, if that is wanted and safe.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        Of `add_arguments`.
+
+    Returns
+    -------
+    EdgeDoor or None
+        None without ``--grpc``.
+
+    Raises
+    ------
+    CommandError
+        If the arguments do not go together, or an address is open to other machines.
+    MissingExtraError
+        If the extra ``edge`` is not installed.
+    """
     if not args.grpc:
         if args.stream or args.grpc_register:
             raise CommandError("--stream and --grpc-register mean nothing without --grpc ADDRESS", USAGE)
@@ -323,7 +341,7 @@ def _config(
         announce=args.announce,
         follow_stdin=args.follow_stdin,
         library=_library(args),
-        edge=_edge(args),
+        edge=edge_door(args),
         limits=Limits(**{limit.name: getattr(args, f"limit_{limit.name}") for limit in fields(Limits)}),
     )
 

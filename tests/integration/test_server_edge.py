@@ -1,0 +1,483 @@
+"""The embedded server's gRPC door, with our client, over TCP and a unix socket."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import requests
+from edge_kit import M
+from number_clips import write_numbers
+from PIL import Image
+from server_kit import Server, until
+
+from predsession import (
+    AuthError,
+    NotFoundError,
+    PredictionSession,
+    RateLimitError,
+    RefusedError,
+    RequestTimeoutError,
+    TransportError,
+    UploadTooLargeError,
+)
+from predsession.edge import BatchInferItem, InferenceClient, InferenceResult
+from predsession.server.models.pixels import box_number, number_picture, number_score
+
+MODELS = Path(__file__).parents[1] / "edge_models.py"
+FRAMES = 12
+
+
+def number_of(result: InferenceResult, size: tuple[int, int] = (64, 32)) -> int:
+    """Read the number off what was found, by normalized boxes."""
+    return box_number(result.objects[0].bbox.to_xyxy(*size))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a model of numbers, two cameras, and both kinds of address."""
+    folder = tmp_path_factory.mktemp("edge")
+    (folder / "pictures").mkdir()
+    for number in range(FRAMES):
+        Image.fromarray(number_picture(number)).save(folder / "pictures" / f"{number:02}.png")
+    (folder / "damaged").mkdir()
+    (folder / "damaged" / "0.png").write_bytes((folder / "pictures" / "00.png").read_bytes()[:60])
+    write_numbers(folder / "clip.mp4", FRAMES)
+    arguments = ["pixels", "--grpc", "127.0.0.1:0", "--grpc", f"unix:{folder}/door.sock"]
+    cameras = {name: folder / name for name in ("pictures", "damaged", "clip.mp4")}
+    for name, path in cameras.items():
+        arguments += ["--stream", f"{name}={path}"]
+    limits = ["--limit-frames", "8", "--limit-sessions", "3", "--limit-streams", "2"]
+    with Server(*arguments, *limits, "--limit-pixels", "20M") as running:
+        yield running
+
+
+@pytest.fixture(params=["tcp", "unix"])
+def either(request: pytest.FixtureRequest, server: Server) -> Iterator[InferenceClient]:
+    """A client by either kind of address."""
+    with InferenceClient(server.grpc[request.param == "unix"]) as client:
+        yield client
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[InferenceClient]:
+    """A client over the unix socket; what it changed of the model's settings is changed back."""
+    with InferenceClient(server.grpc[1]) as made:
+        yield made
+        usual = {"conf": 0.0, "delay": 0, "fail_at": -1, "exit_at": -1, "hang_at": -1}
+        made.update_postprocess_config("pixels", usual)
+
+
+def test_one_picture(either: InferenceClient) -> None:
+    """A picture of any size is answered with what was found, normalized, and with the model's own arrays."""
+    for number, size in ((7, (64, 32)), (99_999, (640, 480)), (262_143, (65, 33))):
+        result = either.infer(number_picture(number, size), "pixels")
+        assert number_of(result, size) == number
+        (found,) = result.objects
+        assert (found.label, found.class_id) == (f"ends in {number % 10}", number % 10)
+        assert found.score == pytest.approx(number_score(number))
+        boxes, scores, ids = either.infer_with_tensors("pixels", [number_picture(number, size)])
+        assert (box_number(boxes[0]), ids.tolist()) == (number, [number % 10])
+        assert (boxes.dtype, scores.dtype, ids.dtype) == (np.float32, np.float32, np.int32)
+        assert result.infer_time_us >= result.hw_infer_time_us > 0
+    assert either.infer(np.zeros((5, 5, 3), np.uint8), "pixels").objects == ()
+
+
+def test_large_pictures(either: InferenceClient) -> None:
+    """A frame far above gRPC's own 4 MiB is answered; one above the interface's limit or ours is refused."""
+    assert number_of(either.infer(number_picture(5, (4000, 3000)), "pixels"), (4000, 3000)) == 5
+    with pytest.raises(RefusedError, match="Invalid input: 7000 x 3000 pixels; the limit is 20971520"):
+        either.infer(np.zeros((3000, 7000, 3), np.uint8), "pixels")
+    with pytest.raises(UploadTooLargeError):
+        either.infer(np.zeros((5000, 5000, 3), np.uint8), "pixels")
+
+
+def test_many_in_flight(either: InferenceClient) -> None:
+    """Answers come in order, each its picture's own, with several on their way."""
+    pictures = (number_picture(number) for number in range(200))
+    results = either.infer_many(pictures, "pixels", depth=4)
+    assert [number_of(result) for result in results] == list(range(200))
+
+
+@pytest.mark.parametrize("wrong", [
+    np.zeros((8, 8), np.uint8), np.zeros((8, 8, 4), np.uint8), np.zeros((8, 8, 3), np.float32),
+    np.zeros((2, 8, 8, 3), np.uint8), np.zeros((0, 8, 3), np.uint8),
+])  # fmt: skip
+def test_what_is_no_picture(client: InferenceClient, wrong: np.ndarray) -> None:
+    """A tensor that is no RGB picture is refused, in words that say what it is and what is wanted."""
+    with pytest.raises(RefusedError, match=r"Invalid input: the tensor is .*; wanted \(H, W, 3\) UINT8"):
+        client.infer(wrong, "pixels")
+    batched = client.infer(number_picture(3)[None], "pixels")
+    assert number_of(batched) == 3
+
+
+def test_a_failing_model(client: InferenceClient, server: Server) -> None:
+    """A picture at which the model raises fails alone; one at which its process dies does, too."""
+    client.update_postprocess_config("pixels", {"fail_at": 13, "exit_at": 14})
+    items = [BatchInferItem(number_picture(number), "pixels") for number in (12, 13, 15)]
+    good, bad, other = client.infer_batch(items)
+    assert (number_of(good), bad.ok, number_of(other)) == (12, False, 15)
+    assert bad.status_message == "Inference failed: model pixels: told to fail at 13"
+    with pytest.raises(
+        RefusedError, match=r"Inference failed: model pixels: its process ended \(exit code 70"
+    ):
+        client.infer(number_picture(14), "pixels", timeout_ms=20_000)
+    assert number_of(client.infer(number_picture(16), "pixels", timeout_ms=20_000)) == 16
+
+
+def test_a_batch(client: InferenceClient) -> None:
+    """A batch is answered in order, by several models, each item by itself; an empty one is refused."""
+    names = ["pixels", "none", "pixels"]
+    items = [BatchInferItem(number_picture(number), name) for number, name in enumerate(names)]
+    first, second, third = client.infer_batch(items)
+    assert [number_of(first), number_of(third)] == [0, 2]
+    assert (second.ok, second.status_message) == (False, "Model not found")
+    client.update_postprocess_config("pixels", {"delay": 0.2})
+    late = client.infer_batch([BatchInferItem(number_picture(0), "pixels", timeout_ms=50)] * 2)
+    assert [each.status_message for each in late] == ["Inference timeout"] * 2
+
+
+def test_deadlines(client: InferenceClient) -> None:
+    """What is late is given up, by its own deadline, and does not hold up what comes after it."""
+    client.update_postprocess_config("pixels", {"delay": 0.3})
+    with pytest.raises((RequestTimeoutError, RefusedError), match=r"no answer within|Inference timeout"):
+        client.infer(number_picture(1), "pixels", timeout_ms=60)
+    client.update_postprocess_config("pixels", {"delay": 0})
+    assert number_of(client.infer(number_picture(2), "pixels")) == 2
+
+
+def test_priorities_and_a_full_queue(client: InferenceClient) -> None:
+    """While the model is busy, a higher priority overtakes; above the limit the queue is full."""
+    client.register_model("pixels", "one", batch_size=1)
+    client.update_postprocess_config("one", {"delay": 0.7})
+    done: list[int] = []
+    busy = []
+    for _ in range(2):  # one in the model's hands, and one ahead
+        busy.append(client.infer_async(number_picture(0), "one", 20_000))
+        until(lambda: _queued(client) == 0, "the worker")
+    waiting = []
+    for priority in (0, 3, 7, 5, 7, 1, 2, 6):
+        future = client.infer_async(number_picture(priority), "one", 20_000, priority=priority)
+        future.add_done_callback(lambda done_one: done.append(number_of(done_one.result())))
+        waiting.append(future)
+    until(lambda: _queued(client) == 8, "the queue")
+    with pytest.raises(RefusedError, match="Scheduler queue full"):
+        client.infer(number_picture(1), "one")
+    client.update_postprocess_config("one", {"delay": 0})
+    for future in [*busy, *waiting]:
+        future.result(20)
+    until(lambda: len(done) == 8, "the callbacks")
+    # They are one batch, answered in its order.
+    assert done == [7, 7, 6, 5, 3, 2, 1, 0]
+    client.unregister_model("one")
+
+
+def _queued(client: InferenceClient) -> int:
+    """Return how many pictures wait for the second model."""
+    return client.get_stats(sampling_window_ms=1)["model_stats"][1]["queue_depth"]
+
+
+def test_together_with_jobs(client: InferenceClient, server: Server) -> None:
+    """While a job of HTTP runs, pictures that come by gRPC are answered between its batches; none is lost."""
+    pictures = [number_picture(number) for number in range(400)]
+    with PredictionSession(server.url, pictures, delay=0.002) as session:
+        predictions = iter(session)
+        first = next(predictions)
+        asked = [number_of(client.infer(number_picture(number), "pixels")) for number in range(5)]
+        rest = list(predictions)
+    assert asked == list(range(5))
+    assert [box_number(one.boxes[0]) for one in [first, *rest]] == list(range(400))
+
+
+def test_models(client: InferenceClient, tmp_path: Path) -> None:
+    """A model is registered, described, used and let go; the same again is no error, another one is."""
+    assert client.register_model(f"{MODELS}:Masks", "masks", owner_id="me") == "masks"
+    assert client.register_model(f"{MODELS}:Masks", "masks", owner_id="me") == "masks"
+    with pytest.raises(RefusedError, match="Model already registered: masks"):
+        client.register_model(f"{MODELS}:Points", "masks", owner_id="me")
+    info = client.get_model_info("masks")
+    assert info is not None
+    assert (info.model_id, info.owner_id, info.model_path) == ("masks", "me", f"{MODELS}:Masks")
+    assert info.inputs[0]["layout"] == "HWC"
+    assert [each.model_id for each in client.list_models()] == ["pixels", "masks"]
+    for owner in ("you", None):
+        if owner is None:
+            client.unregister_model("masks")
+        else:
+            with pytest.raises(RefusedError, match="Failed to unregister: masks is not you's"):
+                client.unregister_model("masks", owner_id=owner)
+    assert client.get_model_info("masks") is None
+    for name, text in (("masks", "no model"), ("pixels", "came with the server")):
+        with pytest.raises(RefusedError, match=f"Failed to unregister: .*{text}"):
+            client.unregister_model(name)
+    for path, text in (
+        (f"{MODELS}:Nothing", "has no Nothing"),
+        (str(tmp_path / "none.toml"), "cannot read"),
+        (str(tmp_path / "net.onnx"), "needs a description beside it, net.toml"),
+    ):
+        with pytest.raises(RefusedError, match=f"Failed to load: .*{text}"):
+            client.register_model(path, "other")
+    with pytest.raises(RefusedError, match="Model not found"):
+        client.infer(number_picture(1), "other")
+
+
+def test_masks_and_landmarks(client: InferenceClient) -> None:
+    """Masks come over the whole picture, landmarks with their confidence, tags as classes of the picture."""
+    client.register_model(f"{MODELS}:Masks", "masks")
+    picture = np.zeros((40, 60, 3), np.uint8)
+    result = client.infer(picture, "masks")
+    half, corner = (mask.to_numpy_mask() for mask in result.masks)
+    assert half.shape == (40, 60)
+    assert half[:, 30:].all()
+    assert not half[:, :30].any()
+    assert corner[:10, :15].all()
+    assert corner.sum() == 150
+    prediction = result.to_prediction(60, 40)
+    assert list(prediction.classes) == ["half", "corner"]
+    np.testing.assert_array_equal(prediction.boxes, [[30, 0, 60, 40], [0, 0, 15, 10]])
+    client.unregister_model("masks")
+    client.register_model(f"{MODELS}:Points", "points")
+    result = client.infer(picture, "points")
+    assert result.landmarks[0].type == "thing"
+    assert [tuple(point) for point in result.landmarks[0].points] == [(0.5, 0.25, 1.0), (0.0, 0.0, 0.0)]
+    assert [each.label for each in result.classifications] == ["outdoors"]
+    assert result.raw_outputs is not None
+    assert result.raw_outputs[3].shape == (1, 2, 3)
+    client.unregister_model("points")
+    client.register_model(f"{MODELS}:Wrong", "wrong", raw_output_only=True)
+    with pytest.raises(RefusedError, match=r"Postprocess failed: .*a box ends before it begins"):
+        client.infer(picture, "wrong")
+    client.unregister_model("wrong")
+
+
+def test_settings(client: InferenceClient) -> None:
+    """Settings change while the server runs, under the runtimes' names, too; what is none changes nothing."""
+    picture = number_picture(1)  # its score is 0.501
+    assert len(client.infer(picture, "pixels").objects) == 1
+    client.update_postprocess_config("pixels", {"detection_threshold": 0.9})
+    assert client.infer(picture, "pixels").objects == ()
+    client.update_postprocess_config("pixels", json.dumps({"conf": 0.5, "classes": ["ends in 1"]}))
+    assert len(client.infer(picture, "pixels").objects) == 1
+    assert client.infer(number_picture(2), "pixels").objects == ()
+    client.update_postprocess_config("pixels", {"classes": "all"})
+    for config, text in (
+        ({"unknown": 1}, "no setting 'unknown'"),
+        ({"conf": "high"}, "must be a number"),
+        ({"conf": 0.9, "classes": ["zebra"]}, "no class 'zebra'"),
+    ):
+        with pytest.raises(RefusedError, match=f"Failed to update config: .*{text}"):
+            client.update_postprocess_config("pixels", config)
+    with pytest.raises(RefusedError, match=r"Failed to update config: -1"):
+        client.update_postprocess_config("none", {"conf": 0.5})
+    assert len(client.infer(number_picture(2), "pixels").objects) == 1
+
+
+def test_stats(client: InferenceClient, server: Server) -> None:
+    """Counters count what happened, failed pictures and those of HTTP included."""
+
+    def stats() -> dict[str, float]:
+        (found,) = client.get_stats(sampling_window_ms=1)["model_stats"]
+        return dict(found)
+
+    before = stats()
+    for number in range(5):
+        client.infer(number_picture(number), "pixels")
+    client.update_postprocess_config("pixels", {"fail_at": 3})
+    with pytest.raises(RefusedError):
+        client.infer(number_picture(3), "pixels")
+    with PredictionSession(server.url, [number_picture(9)]) as session:
+        assert len(list(session)) == 1
+    after = stats()
+    assert after["total_inferences"] - before["total_inferences"] == 7
+    assert after["total_errors"] - before["total_errors"] == 1
+    assert after["avg_latency_us"] > 0
+    client.update_postprocess_config("pixels", {"delay": 0.02})
+    futures = [client.infer_async(number_picture(0), "pixels", 20_000) for _ in range(8)]
+    busy = client.get_stats(sampling_window_ms=100)
+    assert 0 < busy["device_utilization"] <= 1 or busy["model_stats"][0]["queue_depth"] > 0
+    assert busy["ram_total_kib"] > busy["ram_used_kib"] > 0
+    assert busy["used_memory_bytes"] > 10_000_000
+    for future in futures:
+        future.result(20)
+
+
+def test_quotas(client: InferenceClient) -> None:
+    """A session's models, rate and number at once are enforced; without a session there are no limits."""
+    with client.edge_session("mine", "app", allowed_models=["pixels"], max_qps=3) as name:
+        assert name == "mine"
+        with pytest.raises(RefusedError, match="Session already exists: mine"):
+            client.create_session("mine")
+        asked = [client.infer_async(number_picture(1), "pixels", session_id=name) for _ in range(9)]
+        outcomes = [future.exception(20) for future in asked]
+        assert sum(error is None for error in outcomes) == 3
+        assert all("max_qps" in str(error) for error in outcomes if error is not None)
+        until(lambda: _is_answered(client, name), "the next second")
+    with pytest.raises(RefusedError, match="Session not found"):
+        client.infer(number_picture(1), "pixels", session_id="mine")
+    with pytest.raises(RefusedError, match="Session not found"):
+        client.destroy_session("mine")
+    client.update_postprocess_config("pixels", {"delay": 0.1})
+    with client.edge_session(allowed_models=["other"]) as other, client.edge_session(max_concurrent=2) as two:
+        with pytest.raises(RefusedError, match="Model not allowed in this session: pixels"):
+            client.infer(number_picture(1), "pixels", session_id=other)
+        with pytest.raises(AuthError):
+            list(client.subscribe("pictures", "pixels", session_id=other))
+        asked = [client.infer_async(number_picture(1), "pixels", session_id=two) for _ in range(5)]
+        outcomes = [future.exception(20) for future in asked]
+        assert sum(error is None for error in outcomes) == 2
+        third = client.create_session()
+        with pytest.raises(RefusedError, match="Too many sessions: 3 are open"):
+            client.create_session()
+        client.destroy_session(third)
+
+
+def _is_answered(client: InferenceClient, session: str) -> bool:
+    """Whether the session lets a call through."""
+    try:
+        return number_of(client.infer(number_picture(4), "pixels", session_id=session)) == 4
+    except RefusedError:
+        return False
+
+
+@pytest.mark.parametrize("camera", ["pictures", "clip.mp4"])
+def test_a_stream(either: InferenceClient, camera: str) -> None:
+    """Frames come with their own results, in order, and the camera begins again at its end."""
+    with either.subscribe(camera, "pixels", fps=100) as frames:
+        size = (64, 32) if camera == "pictures" else (128, 96)
+        some = list(itertools.islice(frames, 20 if camera == "pictures" else 5))
+    numbers = [number for number, _ in some]
+    assert numbers == sorted(set(numbers))
+    assert [number_of(result, size) for _, result in some] == [number % FRAMES for number in numbers]
+    assert all(result.raw_outputs is None and result.timestamp_ns for _, result in some)
+
+
+def test_a_stream_of_raw_outputs(client: InferenceClient) -> None:
+    """Raw outputs come alone."""
+    with client.subscribe("pictures", "pixels", fps=100, raw_output_only=True) as frames:
+        number, result = next(frames)
+    assert result.raw_outputs is not None
+    assert box_number(result.raw_outputs[0][0]) == number % FRAMES
+    assert result.objects == ()
+
+
+def test_the_newest_frame_wins(client: InferenceClient) -> None:
+    """A model slower than the camera leaves frames out, and what comes is not older for it."""
+    client.update_postprocess_config("pixels", {"delay": 0.05})
+    with client.subscribe("pictures", "pixels", fps=200) as frames:
+        some = [(number, frames.last_latency_ms) for number, _ in itertools.islice(frames, 8)]
+    steps = [after - before for (before, _), (after, _) in itertools.pairwise(some)]
+    assert max(steps) > 3
+    assert all(late is not None and late < 2000 for _, late in some)
+
+
+def test_streams_that_cannot_be(client: InferenceClient) -> None:
+    """An unknown model or camera, a picture that cannot be read, and too many streams are errors."""
+    for stream, model in (("pictures", "none"), ("none", "pixels")):
+        with pytest.raises(NotFoundError, match="not found"):
+            next(client.subscribe(stream, model))
+    with pytest.raises(RefusedError, match="Frame not read"):
+        next(client.subscribe("damaged", "pixels", fps=100, max_consecutive_failures=3))
+    with client.subscribe("pictures", "pixels") as one, client.subscribe("pictures", "pixels") as two:
+        next(one)
+        next(two)
+        with pytest.raises(RateLimitError, match="2 streams are running"):
+            next(client.subscribe("pictures", "pixels"))
+
+
+def test_a_cancelled_stream_is_over_on_the_server(client: InferenceClient) -> None:
+    """A model cannot be let go while it is watched; as soon as the watcher leaves, it can."""
+    client.register_model("pixels", "watched")
+    frames = client.subscribe("pictures", "watched", fps=50)
+    next(frames)
+    with pytest.raises(RefusedError, match="watched is in use by 1"):
+        client.unregister_model("watched")
+    frames.cancel()
+    until(lambda: _is_let_go(client, "watched"), "the end of the stream")
+
+
+def _is_let_go(client: InferenceClient, model: str) -> bool:
+    """Whether a model could be unregistered."""
+    try:
+        client.unregister_model(model)
+    except RefusedError:
+        return False
+    return client.get_model_info(model) is None
+
+
+def test_a_destroyed_session_ends_its_stream(client: InferenceClient) -> None:
+    """A stream's frames count for its session's rate, and its session's end is its own."""
+    session = client.create_session(max_qps=4)
+    frames = client.subscribe("pictures", "pixels", fps=100, session_id=session)
+    numbers = [number for number, _ in itertools.islice(frames, 5)]
+    assert numbers[4] - numbers[3] > 50
+    client.destroy_session(session)
+    with pytest.raises(NotFoundError, match="was destroyed"):
+        for _ in frames:
+            pass
+
+
+def test_what_it_does_not_have(client: InferenceClient, server: Server) -> None:
+    """What needs a device, or a model of another kind, says that it is not offered, and why."""
+    calls = (
+        lambda: client.encode_text("a cat"),
+        lambda: client.genai_create_session("x.hef"),
+        lambda: client.genai_destroy_session("x"),
+        lambda: list(client.genai_generate("x", ['{"role": "user", "content": "hi"}'])),
+        lambda: client.genai_abort("x"),
+    )
+    for call in calls:
+        with pytest.raises(
+            NotFoundError, match=r"no (text encoder|generative models).*UNIMPLEMENTED"
+        ) as raised:
+            call()
+        assert raised.value.status == 501
+    import grpc
+
+    with grpc.insecure_channel(server.grpc[0]) as channel:
+        infer = channel.unary_unary(
+            "/aipc.inference.InferenceService/Infer",
+            request_serializer=M.InferRequest.SerializeToString,
+            response_deserializer=M.InferResponse.FromString,
+        )
+        for tensor in (M.Tensor(shape=[720, 640], buffer_id=7), M.Tensor(shape=[720, 640], dma_fd=5)):
+            with pytest.raises(grpc.RpcError) as failed:
+                infer(M.InferRequest(model_id="pixels", inputs=[tensor]))
+            assert failed.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_server_that_is_killed(tmp_path: Path) -> None:
+    """Calls on their way and streams end with an error; one that comes back on its socket is found again."""
+    door = f"unix:{tmp_path}/door.sock"
+    arguments = ("pixels", "--grpc", door, "--stream", f"cam={tmp_path}")
+    Image.fromarray(number_picture(1)).save(tmp_path / "1.png")
+    with InferenceClient(door) as client:
+        with Server(*arguments) as first:
+            client.update_postprocess_config("pixels", {"delay": 5})
+            frames = client.subscribe("cam", "pixels")
+            asked = client.infer_async(number_picture(1), "pixels", 20_000)
+            threading.Timer(0.3, first.kill).start()
+            with pytest.raises(TransportError):
+                asked.result(20)
+            with pytest.raises(TransportError):
+                next(frames)
+            first.wait()
+        with Server(*arguments) as second:
+            assert number_of(client.infer(number_picture(1), "pixels")) == 1
+            frames = client.subscribe("cam", "pixels")
+            next(frames)
+            assert second.terminate() == 0
+            with pytest.raises(TransportError, match=r"UNAVAILABLE|CANCELLED"):
+                for _ in frames:
+                    pass
+        assert not (tmp_path / "door.sock").exists()
+
+
+def test_both_doors_are_open(server: Server) -> None:
+    """HTTP is served beside, with the same model."""
+    assert requests.post(f"{server.url}/is_ready", json={}, timeout=20).status_code == 200
+    assert len(server.grpc) == 2
