@@ -76,6 +76,7 @@ INTERRUPTED = """
 import os, signal, sys, threading
 from predsession import PredictionSession
 from tqdm import tqdm
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as our own command does
 print("ready", flush=True)
 try:

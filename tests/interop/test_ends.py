@@ -117,7 +117,8 @@ def test_a_program_that_is_ended(theirs: TheirServer, tmp_path: Path, number: si
     write_pictures(tmp_path / "pictures", 200)
     name = key()
     program = (
-        "import sys; from predsession import PredictionSession\n"
+        "import signal, sys; from predsession import PredictionSession\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         f"for one in PredictionSession({theirs.url!r}, sys.argv[1], key={name!r}, delay=0.05): pass\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "pictures")]
