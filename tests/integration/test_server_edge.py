@@ -354,6 +354,10 @@ def test_a_stream(either: InferenceClient, camera: str) -> None:
     assert numbers == sorted(set(numbers))
     assert [number_of(result, size) for _, result in some] == [number % FRAMES for number in numbers]
     assert all(result.raw_outputs is None and result.timestamp_ns for _, result in some)
+    assert all(result.skew_us > 0 for _, result in some)
+    (counted,) = either.get_stats(sampling_window_ms=1)["model_stats"]
+    assert counted["skew_samples"] >= len(some)
+    assert counted["max_skew_us"] >= counted["avg_skew_us"] > 0
 
 
 def test_a_stream_of_raw_outputs(client: InferenceClient) -> None:

@@ -73,6 +73,10 @@ class EdgeModel:
     loaded: float = field(default_factory=time.time)
     users: int = 0
     """Calls and streams that are under way."""
+    skews: int = 0
+    """Frames of streams that were sent, since when they were taken in microseconds, and the longest of it."""
+    skew_us: int = 0
+    skew_longest_us: int = 0
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -82,6 +86,14 @@ class EdgeModel:
             yield
         finally:
             self.users -= 1
+
+
+    def skewed(self, microseconds: int) -> int:
+        """Count the time from a frame's taking to its result, and return it."""
+        self.skews += 1
+        self.skew_us += microseconds
+        self.skew_longest_us = max(self.skew_longest_us, microseconds)
+        return microseconds
 
 
 class Models:

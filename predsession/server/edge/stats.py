@@ -61,6 +61,9 @@ def _model_stats(model: EdgeModel, before: Tally, seconds: float) -> pb.Inferenc
         avg_latency_us=round(1e6 * tally.waited / tally.answered) if tally.answered else 0,
         current_qps=(tally.pictures - before.pictures) / seconds,
         queue_depth=len(runner.shots) + runner.schedule.waiting(),
+        avg_skew_us=model.skew_us // model.skews if model.skews else 0,
+        max_skew_us=model.skew_longest_us,
+        skew_samples=model.skews,
         hw_fps=tally.pictures / tally.busy if tally.busy else 0.0,
     )
 

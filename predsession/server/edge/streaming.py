@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from predsession.errors import PredSessionError
 from predsession.server.edge.answer import form
@@ -38,7 +38,8 @@ class _Frame:
     """A frame on its way: its number, when it was taken, and its place in the queue or what is wrong."""
 
     number: int
-    taken_ns: int
+    taken_ns: int = field(default_factory=time.time_ns)
+    taken_monotonic_ns: int = field(default_factory=time.monotonic_ns)
     shot: Shot | None = None
     problem: str = ""
 
@@ -143,7 +144,7 @@ class Watching:
 
     async def _read(self, number: int) -> _Frame:
         """Take a frame."""
-        frame = _Frame(number, time.time_ns())
+        frame = _Frame(number)
         loop = asyncio.get_running_loop()
         try:
             picture = await loop.run_in_executor(self._reader, self._camera.read, number)
@@ -196,6 +197,7 @@ class Watching:
             return _failed(head, "Inference timeout")
         if answer.error is not None:
             return _failed(head, failure_text(answer))
+        head.skew_us = self._model.skewed((time.monotonic_ns() - frame.taken_monotonic_ns) // 1000)
         return answer.message + head.SerializeToString()
 
 
