@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.bench import Case
 from benchmarks.cases import (
+    edge,
     encoding,
     first_prediction,
     growth,
@@ -27,5 +28,6 @@ CASES: tuple[Case, ...] = (
     encoding,
     throughput,
     growth,
+    edge,
 )
 """In the order of the table."""
