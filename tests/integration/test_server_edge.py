@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,48 +10,28 @@ import numpy as np
 import pytest
 import requests
 from edge_kit import M
-from number_clips import write_numbers
-from PIL import Image
+from edge_server_kit import FRAMES, MODELS, edge_server, number_of, restoring
+from onnx_maker import YOLOV8, described
 from server_kit import Server, until
 
 from predsession import (
     AuthError,
     NotFoundError,
     PredictionSession,
-    RateLimitError,
     RefusedError,
     RequestTimeoutError,
-    TransportError,
     UploadTooLargeError,
 )
-from predsession.edge import BatchInferItem, InferenceClient, InferenceResult
+from predsession.edge import BatchInferItem, InferenceClient
 from predsession.server.models.pixels import box_number, number_picture, number_score
 
-MODELS = Path(__file__).parents[1] / "edge_models.py"
 FRAMES = 12
-
-
-def number_of(result: InferenceResult, size: tuple[int, int] = (64, 32)) -> int:
-    """Read the number off what was found, by normalized boxes."""
-    return box_number(result.objects[0].bbox.to_xyxy(*size))
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a model of numbers, two cameras, and both kinds of address."""
-    folder = tmp_path_factory.mktemp("edge")
-    (folder / "pictures").mkdir()
-    for number in range(FRAMES):
-        Image.fromarray(number_picture(number)).save(folder / "pictures" / f"{number:02}.png")
-    (folder / "damaged").mkdir()
-    (folder / "damaged" / "0.png").write_bytes((folder / "pictures" / "00.png").read_bytes()[:60])
-    write_numbers(folder / "clip.mp4", FRAMES)
-    arguments = ["pixels", "--grpc", "127.0.0.1:0", "--grpc", f"unix:{folder}/door.sock"]
-    cameras = {name: folder / name for name in ("pictures", "damaged", "clip.mp4")}
-    for name, path in cameras.items():
-        arguments += ["--stream", f"{name}={path}"]
-    limits = ["--limit-frames", "8", "--limit-sessions", "3", "--limit-streams", "2"]
-    with Server(*arguments, *limits, "--limit-pixels", "20M") as running:
+    """A server for all tests of this file."""
+    with edge_server(tmp_path_factory.mktemp("edge")) as running:
         yield running
 
 
@@ -66,11 +44,9 @@ def either(request: pytest.FixtureRequest, server: Server) -> Iterator[Inference
 
 @pytest.fixture
 def client(server: Server) -> Iterator[InferenceClient]:
-    """A client over the unix socket; what it changed of the model's settings is changed back."""
-    with InferenceClient(server.grpc[1]) as made:
+    """A client that leaves the settings as they were."""
+    with restoring(server) as made:
         yield made
-        usual = {"conf": 0.0, "delay": 0, "fail_at": -1, "exit_at": -1, "hang_at": -1}
-        made.update_postprocess_config("pixels", usual)
 
 
 def test_one_picture(either: InferenceClient) -> None:
@@ -226,6 +202,42 @@ def test_models(client: InferenceClient, tmp_path: Path) -> None:
         client.infer(number_picture(1), "other")
 
 
+@pytest.mark.parametrize("name", ["net.toml", "net.onnx"])
+def test_a_network_by_its_description(client: InferenceClient, tmp_path: Path, name: str) -> None:
+    """A network is registered by its description, or by its own file where the description lies beside it."""
+    described(tmp_path, {"out": YOLOV8.T})
+    assert client.register_model(str(tmp_path / name), "net") == "net"
+    (found,) = client.infer(np.zeros((64, 128, 3), np.uint8), "net").objects
+    assert (found.label, found.bbox.to_xyxy(128, 64)) == ("cat", (16, 8, 48, 24))
+    client.update_postprocess_config("net", {"detection_threshold": 0.05, "max_boxes": 10})
+    assert len(client.infer(np.zeros((64, 128, 3), np.uint8), "net").objects) == 2
+    client.unregister_model("net")
+
+
+def test_a_registration_that_is_given_up(server: Server, tmp_path: Path) -> None:
+    """A caller that does not wait for a model leaves no process, and the name is free again."""
+    import grpc
+
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time\nclass Slow:\n    classes = ('a',)\n    def load(self): time.sleep(600)\n")
+    workers = server.workers()
+    with grpc.insecure_channel(server.grpc[0]) as channel:
+        register = channel.unary_unary(
+            "/aipc.inference.InferenceService/RegisterModel",
+            request_serializer=M.ModelRegisterRequest.SerializeToString,
+            response_deserializer=M.ModelRegisterResponse.FromString,
+        )
+        request = M.ModelRegisterRequest(model_id="slow", model_path=f"{slow}:Slow")
+        call = register.future(request)
+        until(lambda: len(server.workers()) > len(workers), "its process")
+        call.cancel()
+        until(lambda: server.workers() == workers, "its end")
+        request.model_path = "pixels"
+        assert register(request).status.success
+    with InferenceClient(server.grpc[0]) as client:
+        client.unregister_model("slow")
+
+
 def test_masks_and_landmarks(client: InferenceClient) -> None:
     """Masks come over the whole picture, landmarks with their confidence, tags as classes of the picture."""
     client.register_model(f"{MODELS}:Masks", "masks")
@@ -344,87 +356,6 @@ def _is_answered(client: InferenceClient, session: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("camera", ["pictures", "clip.mp4"])
-def test_a_stream(either: InferenceClient, camera: str) -> None:
-    """Frames come with their own results, in order, and the camera begins again at its end."""
-    with either.subscribe(camera, "pixels", fps=100) as frames:
-        size = (64, 32) if camera == "pictures" else (128, 96)
-        some = list(itertools.islice(frames, 20 if camera == "pictures" else 5))
-    numbers = [number for number, _ in some]
-    assert numbers == sorted(set(numbers))
-    assert [number_of(result, size) for _, result in some] == [number % FRAMES for number in numbers]
-    assert all(result.raw_outputs is None and result.timestamp_ns for _, result in some)
-    assert all(result.skew_us > 0 for _, result in some)
-    (counted,) = either.get_stats(sampling_window_ms=1)["model_stats"]
-    assert counted["skew_samples"] >= len(some)
-    assert counted["max_skew_us"] >= counted["avg_skew_us"] > 0
-
-
-def test_a_stream_of_raw_outputs(client: InferenceClient) -> None:
-    """Raw outputs come alone."""
-    with client.subscribe("pictures", "pixels", fps=100, raw_output_only=True) as frames:
-        number, result = next(frames)
-    assert result.raw_outputs is not None
-    assert box_number(result.raw_outputs[0][0]) == number % FRAMES
-    assert result.objects == ()
-
-
-def test_the_newest_frame_wins(client: InferenceClient) -> None:
-    """A model slower than the camera leaves frames out, and what comes is not older for it."""
-    client.update_postprocess_config("pixels", {"delay": 0.05})
-    with client.subscribe("pictures", "pixels", fps=200) as frames:
-        some = [(number, frames.last_latency_ms) for number, _ in itertools.islice(frames, 8)]
-    steps = [after - before for (before, _), (after, _) in itertools.pairwise(some)]
-    assert max(steps) > 3
-    assert all(late is not None and late < 2000 for _, late in some)
-
-
-def test_streams_that_cannot_be(client: InferenceClient) -> None:
-    """An unknown model or camera, a picture that cannot be read, and too many streams are errors."""
-    for stream, model in (("pictures", "none"), ("none", "pixels")):
-        with pytest.raises(NotFoundError, match="not found"):
-            next(client.subscribe(stream, model))
-    with pytest.raises(RefusedError, match="Frame not read"):
-        next(client.subscribe("damaged", "pixels", fps=100, max_consecutive_failures=3))
-    with client.subscribe("pictures", "pixels") as one, client.subscribe("pictures", "pixels") as two:
-        next(one)
-        next(two)
-        with pytest.raises(RateLimitError, match="2 streams are running"):
-            next(client.subscribe("pictures", "pixels"))
-
-
-def test_a_cancelled_stream_is_over_on_the_server(client: InferenceClient) -> None:
-    """A model cannot be let go while it is watched; as soon as the watcher leaves, it can."""
-    client.register_model("pixels", "watched")
-    frames = client.subscribe("pictures", "watched", fps=50)
-    next(frames)
-    with pytest.raises(RefusedError, match="watched is in use by 1"):
-        client.unregister_model("watched")
-    frames.cancel()
-    until(lambda: _is_let_go(client, "watched"), "the end of the stream")
-
-
-def _is_let_go(client: InferenceClient, model: str) -> bool:
-    """Whether a model could be unregistered."""
-    try:
-        client.unregister_model(model)
-    except RefusedError:
-        return False
-    return client.get_model_info(model) is None
-
-
-def test_a_destroyed_session_ends_its_stream(client: InferenceClient) -> None:
-    """A stream's frames count for its session's rate, and its session's end is its own."""
-    session = client.create_session(max_qps=4)
-    frames = client.subscribe("pictures", "pixels", fps=100, session_id=session)
-    numbers = [number for number, _ in itertools.islice(frames, 5)]
-    assert numbers[4] - numbers[3] > 50
-    client.destroy_session(session)
-    with pytest.raises(NotFoundError, match="was destroyed"):
-        for _ in frames:
-            pass
-
-
 def test_what_it_does_not_have(client: InferenceClient, server: Server) -> None:
     """What needs a device, or a model of another kind, says that it is not offered, and why."""
     calls = (
@@ -452,33 +383,6 @@ def test_what_it_does_not_have(client: InferenceClient, server: Server) -> None:
             with pytest.raises(grpc.RpcError) as failed:
                 infer(M.InferRequest(model_id="pixels", inputs=[tensor]))
             assert failed.value.code() == grpc.StatusCode.UNIMPLEMENTED
-
-
-def test_a_server_that_is_killed(tmp_path: Path) -> None:
-    """Calls on their way and streams end with an error; one that comes back on its socket is found again."""
-    door = f"unix:{tmp_path}/door.sock"
-    arguments = ("pixels", "--grpc", door, "--stream", f"cam={tmp_path}")
-    Image.fromarray(number_picture(1)).save(tmp_path / "1.png")
-    with InferenceClient(door) as client:
-        with Server(*arguments) as first:
-            client.update_postprocess_config("pixels", {"delay": 5})
-            frames = client.subscribe("cam", "pixels")
-            asked = client.infer_async(number_picture(1), "pixels", 20_000)
-            threading.Timer(0.3, first.kill).start()
-            with pytest.raises(TransportError):
-                asked.result(20)
-            with pytest.raises(TransportError):
-                next(frames)
-            first.wait()
-        with Server(*arguments) as second:
-            assert number_of(client.infer(number_picture(1), "pixels")) == 1
-            frames = client.subscribe("cam", "pixels")
-            next(frames)
-            assert second.terminate() == 0
-            with pytest.raises(TransportError, match=r"UNAVAILABLE|CANCELLED"):
-                for _ in frames:
-                    pass
-        assert not (tmp_path / "door.sock").exists()
 
 
 def test_both_doors_are_open(server: Server) -> None:

@@ -33,6 +33,7 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.so_reuseport", 0),  # two servers on one port would share its callers out between them
 )
+_LONGEST_TEXT = 1000  # a status travels in a header, and callers' own words are in it
 
 
 class Door:
@@ -158,6 +159,6 @@ def _absent(name: str) -> Callable[[Message, Context], Awaitable[Reply]]:
 async def _abort(context: Context, error: Exception) -> Reply:
     """End a call with a status."""
     if isinstance(error, CallError):
-        return await context.abort(grpc.StatusCode[error.code], error.text)
+        return await context.abort(grpc.StatusCode[error.code], error.text[:_LONGEST_TEXT])
     _log.error("%s", "".join(traceback.format_exception(error)))
-    return await context.abort(grpc.StatusCode.INTERNAL, f"Exception: {error!r}")
+    return await context.abort(grpc.StatusCode.INTERNAL, f"Exception: {error!r}"[:_LONGEST_TEXT])

@@ -87,7 +87,6 @@ class EdgeModel:
         finally:
             self.users -= 1
 
-
     def skewed(self, microseconds: int) -> int:
         """Count the time from a frame's taking to its result, and return it."""
         self.skews += 1
