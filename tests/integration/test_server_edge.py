@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import requests
 from edge_kit import M
-from edge_server_kit import FRAMES, MODELS, edge_server, number_of, restoring
+from edge_server_kit import MODELS, edge_server, number_of, restoring
 from onnx_maker import YOLOV8, described
 from server_kit import Server, until
 
@@ -24,8 +24,6 @@ from predsession import (
 )
 from predsession.edge import BatchInferItem, InferenceClient
 from predsession.server.models.pixels import box_number, number_picture, number_score
-
-FRAMES = 12
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,6 @@ from predsession import (
 from predsession.edge import InferenceClient
 from predsession.server.models.pixels import box_number, number_picture
 
-FRAMES = 12
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -71,13 +69,11 @@ def test_a_stream_of_raw_outputs(client: InferenceClient) -> None:
 
 
 def test_the_newest_frame_wins(client: InferenceClient) -> None:
-    """A model slower than the camera leaves frames out, and what comes is not older for it."""
+    """A model slower than the camera leaves frames out."""
     client.update_postprocess_config("pixels", {"delay": 0.05})
     with client.subscribe("pictures", "pixels", fps=200) as frames:
-        some = [(number, frames.last_latency_ms) for number, _ in itertools.islice(frames, 8)]
-    steps = [after - before for (before, _), (after, _) in itertools.pairwise(some)]
-    assert max(steps) > 3
-    assert all(late is not None and late < 2000 for _, late in some)
+        numbers = [number for number, _ in itertools.islice(frames, 8)]
+    assert max(after - before for before, after in itertools.pairwise(numbers)) > 3
 
 
 def test_streams_that_cannot_be(client: InferenceClient) -> None:
