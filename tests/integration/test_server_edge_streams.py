@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,3 +148,15 @@ def test_a_server_that_is_killed(tmp_path: Path) -> None:
                 for _ in frames:
                     pass
         assert not (tmp_path / "door.sock").exists()
+
+
+def test_a_server_that_cannot_start(tmp_path: Path) -> None:
+    """A model that does not load ends the server, and its socket goes; a taken address is said to be so."""
+    door = tmp_path / "door.sock"
+    with pytest.raises(RuntimeError, match=r"ended with 2: .*cannot import no_such_module"):
+        Server("no_such_module:Model", "--grpc", f"unix:{door}")
+    assert not door.exists()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(RuntimeError, match=f"ended with 3: .*cannot listen on {address}: it is taken"):
+            Server("pixels", "--grpc", address)

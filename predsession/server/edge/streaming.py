@@ -147,14 +147,18 @@ class Watching:
         frame = _Frame(number)
         loop = asyncio.get_running_loop()
         try:
-            picture = await loop.run_in_executor(self._reader, self._camera.read, number)
+            pixels, size = await loop.run_in_executor(self._reader, self._pixels, number)
         except (PredSessionError, OSError) as error:
             frame.problem = f"Frame not read: {error}"
             return frame
-        height, width = picture.shape[:2]
         wanted = form(frame=True, outputs=self._wish.outputs, findings=not self._wish.outputs)
-        frame.shot = Shot(picture.tobytes(), Size(width, height), wanted, self._wish.priority)
+        frame.shot = Shot(pixels, size, wanted, self._wish.priority)
         return frame
+
+    def _pixels(self, number: int) -> tuple[bytes, Size]:
+        """Decode a frame, on the camera's own thread."""
+        picture = self._camera.read(number)
+        return picture.tobytes(), Size(picture.shape[1], picture.shape[0])
 
     def _offer(self, frame: _Frame) -> None:
         """Put a frame among those on their way."""
