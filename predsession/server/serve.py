@@ -22,6 +22,8 @@ from predsession.server.connection import connections
 from predsession.server.service import Service
 
 if TYPE_CHECKING:
+    # What gRPC's core writes to stderr by itself we say in our own words.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from predsession.server.edge.door import Door
 
 _KEEP_ALIVE_S = 75  # longer than clients pause between two polls, so that a pooled connection stays good
@@ -152,6 +154,8 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
 
 def _edge_door(config: EdgeDoor, limits: Limits) -> Door:
     """Take the addresses of the gRPC door."""
+    # What gRPC's core writes to stderr by itself we say in our own words.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from predsession.server.edge.door import Door
 
     door = Door(config, limits)

@@ -158,5 +158,5 @@ def test_a_server_that_cannot_start(tmp_path: Path) -> None:
     assert not door.exists()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(RuntimeError, match=f"ended with 3: .*cannot listen on {address}: it is taken"):
+        with pytest.raises(RuntimeError, match=rf"ended with 3: .*cannot listen on {address}: it is taken"):
             Server("pixels", "--grpc", address)
