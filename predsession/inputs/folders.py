@@ -48,9 +48,9 @@ def natural_key(path: str) -> str:
 
 
 def _by_value(digits: re.Match[str]) -> str:
-    """Return digits so that longer numbers come after shorter ones: behind a character for their length."""
+    """Return digits so that longer numbers come after shorter ones: behind their length."""
     number = digits[0].lstrip("0")
-    return f"{len(number) + 1:c}{number}"
+    return f"\1{len(number):03}{number}"
 
 
 def in_order(paths: Iterable[str]) -> list[str]:

@@ -48,7 +48,8 @@ class ImageCourse:
             self._recall = Recall(self._shared)
         clock = self._shared.clock
         slots = self._recall.slots(self._taken())
-        send_all(slots, self._submitter, flight=self._flight, size=self._size, clock=clock)
+        listed = isinstance(self._items, Sized)
+        send_all(slots, self._submitter, flight=self._flight, size=self._size, clock=clock, ahead=listed)
 
     def _taken(self) -> Iterator[Item]:
         """Take the items, noting when the caller's own code runs: closing does not wait for that."""

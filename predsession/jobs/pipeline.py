@@ -162,6 +162,7 @@ class Pipeline:
             self.shared.facts.ask()
             self.course.receive_all()
             self.shared.outlet.end()
+            self.shared.linger()
         except UploadCancelledError:
             self.shared.outlet.end()
         except BaseException as error:  # noqa: BLE001 - raised again on the caller's thread

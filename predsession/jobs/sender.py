@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from predsession.clock import Clock
-from predsession.jobs.ahead import Ahead
+from predsession.jobs.ahead import Prepared, prepared
 from predsession.jobs.batch import Batch, Ready, Slot
 from predsession.jobs.flight import Flight
 from predsession.jobs.pace import MOST_BYTES, MOST_IMAGES, UploadSize
@@ -58,6 +58,7 @@ def send_all(
     flight: Flight[Sequence[Batch]],
     size: UploadSize,
     clock: Clock,
+    ahead: bool = False,
 ) -> None:
     """Send every item of a source, as the flight has room.
 
@@ -73,20 +74,22 @@ def send_all(
         How many images the next upload should hold.
     clock : Clock
         Time.
+    ahead : bool
+        Whether slots may be taken before those before them are ready.
     """
-    for upload in _uploads(slots, submitter, size, clock):
+    for upload in _uploads(prepared(slots, submitter, ahead=ahead), size, clock):
         if not flight.take_room(len(upload.ready)):
             return
         flight.put(submitter.send(upload.slots, upload.ready))
 
 
-def _uploads(slots: Iterable[Slot], submitter: Submitter, size: UploadSize, clock: Clock) -> Iterator[Upload]:
+def _uploads(ready: Iterable[Prepared], size: UploadSize, clock: Clock) -> Iterator[Upload]:
     """Group the slots by count, bytes and time; what came before an error of the source is still sent."""
     upload, wanted, began = Upload(), size.next(), clock.now()
     failure: BaseException | None = None
     try:
-        for slot, ready in Ahead(submitter, clock).prepared(slots):
-            upload.add(slot, ready)
+        for slot, one in ready:
+            upload.add(slot, one)
             if upload.full(wanted) or clock.now() - began > LONGEST_GATHERING:
                 yield upload
                 upload, wanted, began = Upload(), size.next(), clock.now()

@@ -167,6 +167,12 @@ class Shared:
         while self._unhandled and self._unhandled[0].all_handled:
             self.ledger.finished(self._unhandled.popleft().uuid)
 
+    def linger(self) -> None:
+        """Keep jobs alive that have ended, until the caller has dealt with them or the session is closed."""
+        while self._unhandled and not self.clock.wait(self.cancel, self._patience()):
+            self.sweep()
+            self._keep_alive()
+
     def check_time(self) -> None:
         """Raise `JobTimeoutError` once the run's own time is over."""
         if self.is_overtime():

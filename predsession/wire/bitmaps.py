@@ -14,6 +14,8 @@ import binascii
 import io
 import struct
 import zlib
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -221,7 +223,7 @@ def _plain_pixels(png: bytes) -> npt.NDArray[np.bool_] | None:
     fields = struct.unpack(">IIBBBBB", png[16:29].ljust(13, b"\xff"))
     width, height = fields[:2]
     chunks = _chunks(png) if fields[2:] == (1, 3, 0, 0, 0) else None
-    if chunks is None or set(chunks) - _KNOWN or chunks.get(b"tRNS", b"\0") != b"\0":
+    if chunks is None or chunks.get(b"tRNS", b"\0") != b"\0":
         return None
     row = 1 + (width + 7) // 8
     try:
@@ -255,23 +257,31 @@ def _unfiltered(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8] | None:
 _LEFT, _UP = 1, 2
 """PNG's filters: the byte on the left, the byte above."""
 _MOST_ANCHORS = 32
-_KNOWN = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"})
 
 
 def _chunks(png: bytes) -> dict[bytes, bytes] | None:
-    """Return the chunks of a PNG by name, those of one name joined; None if one is damaged or cut short."""
-    found: dict[bytes, bytes] = {}
+    """Return the chunks of a PNG by name; None if they are not as expected, many, damaged or cut short."""
+    found: list[tuple[bytes, bytes]] = []
     at = len(_SIGNATURE)
-    while at + 12 <= len(png):
+    while at + 12 <= len(png) and len(found) < _MOST_CHUNKS:
         length, name = struct.unpack(">I4s", png[at : at + 8])
         end = at + 12 + length
         if end > len(png) or zlib.crc32(png[at + 4 : end - 4]) != int.from_bytes(png[end - 4 : end], "big"):
             return None
-        found[name] = found.get(name, b"") + png[at + 8 : end - 4]
+        found.append((name, png[at + 8 : end - 4]))
         if name == b"IEND":
-            return found
+            break
         at = end
-    return None
+    order = [name for name, _ in groupby(found, key=itemgetter(0))]
+    if order not in _ORDERS or sum(name != b"IDAT" for name, _ in found) != len(order) - 1:
+        return None
+    pixels = b"".join(body for name, body in found if name == b"IDAT")
+    return {**dict(found), b"IDAT": pixels}
+
+
+_ORDERS = ([b"IHDR", b"PLTE", b"IDAT", b"IEND"], [b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"])
+_MOST_CHUNKS = 64
+"""Of a PNG that is read without Pillow."""
 
 
 def _object_pixels(image: Image.Image) -> npt.NDArray[np.bool_]:

@@ -23,7 +23,7 @@ from predsession import (
     SourceError,
 )
 from predsession.server.models.pixels import box_number
-from predsession.testing import FaultyServer
+from predsession.testing import FaultyServer, RunningServer
 from predsession.wire import calls
 from predsession.wire.calls import Call
 
@@ -85,6 +85,18 @@ def test_a_session_that_is_left_on_purpose(ours: str, numbered: Numbered, ask: A
     assert live(ask, ours, session_id) == []
     with pytest.raises(JobExpiredError, match="knows no session"):
         next(PredictionSession.attach(ours, session_id))
+
+
+def test_after_a_pause_longer_than_the_lease(numbered: Numbered, ask: Ask) -> None:
+    """Jobs that have ended live on while their results wait here: they can still be left to another."""
+    with RunningServer("pixels", arguments=["--limit-lease", "1.5"]) as server:
+        first = PredictionSession(server.url, numbered(20))
+        assert next(first).index == 0
+        while not first.is_done():
+            time.sleep(0.01)
+        time.sleep(4.0)
+        with PredictionSession.attach(server.url, first.detach()) as session:
+            assert [one.index for one in session] == list(range(1, 20))
 
 
 def test_indexes_around_bad_inputs(ours: str, numbered: Numbered) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import time
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -86,22 +86,36 @@ def test_many_arrays_keep_their_order(either: str) -> None:
         assert [box_number(one.boxes[0]) for one in session] == list(range(60))
 
 
-def test_a_slow_source_is_not_looked_ahead_in(ours: str) -> None:
-    """Each frame of a camera comes before the next one but two is taken: none waits for many to come."""
-    taken: list[int] = []
+@pytest.mark.parametrize("encoding", [None, "png", "webp"])
+def test_a_buffer_that_is_filled_again_and_again(either: str, encoding: str | None) -> None:
+    """A camera's idiom: each array is encoded before the next one is asked for."""
+    buffer = number_picture(0).copy()
 
     def camera() -> Iterator[npt.NDArray[np.uint8]]:
-        for number in range(6):
-            taken.append(number)
-            yield number_picture(number)
-            time.sleep(0.3)
+        for number in range(40):
+            buffer[:] = number_picture(number)
+            yield buffer
 
-    ahead = []
-    with PredictionSession(ours, camera(), encoding="webp") as session:
+    with PredictionSession(either, camera(), encoding=encoding) as session:
+        assert [box_number(one.boxes[0]) for one in session] == list(range(40))
+
+
+def test_a_source_that_waits_for_its_own_results(ours: str) -> None:
+    """What an iterator has given is not held back until it gives more: two uploads come while it waits."""
+    got: list[int] = []
+    came = threading.Event()
+
+    def source() -> Iterator[npt.NDArray[np.uint8]]:
+        yield from (number_picture(number) for number in range(9))
+        assert came.wait(20), "the first nine did not come"
+        yield number_picture(9)
+
+    with PredictionSession(ours, source(), encoding="webp") as session:
         for prediction in session:
-            ahead.append(taken[-1] - prediction.index)
-    assert len(ahead) == 6
-    assert max(ahead) <= 2
+            got.append(box_number(prediction.boxes[0]))
+            if len(got) == 9:
+                came.set()
+    assert got == list(range(10))
 
 
 def test_an_array_that_cannot_be_sent_among_others(either: str) -> None:

@@ -181,7 +181,7 @@ def test_the_first_error_stays_the_one_that_is_raised(ours: str, numbered: Numbe
     notes = " ".join(caught.value.__notes__)
     assert "the bar's end" in notes
     assert "no stopping" in notes
-    assert session.report().cleanup_failures == 1
+    assert session.report().cleanup_failures == len(faulty.calls(STOP)) >= 1
 
 
 @pytest.mark.parametrize("error", [MemoryError, SystemExit])
