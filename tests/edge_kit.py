@@ -5,10 +5,12 @@ The table below is the interface's own, not our .proto: a wrong number or type t
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import grpc
@@ -255,6 +257,46 @@ def slowly(seconds: float) -> Answer:
         return echo(request, context)
 
     return answer
+
+
+@contextmanager
+def slow_link(endpoint: str, seconds: float, silent: threading.Event | None = None) -> Iterator[str]:
+    """A link to a runtime that keeps each packet for so long, and all of them while `silent` is set."""
+    host, _, port = endpoint.rpartition(":")
+    open_sockets: list[socket.socket] = []
+    silent = silent or threading.Event()
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        """Hand on what comes."""
+        with suppress(OSError):
+            while data := source.recv(65536):
+                time.sleep(seconds)
+                while silent.is_set():
+                    time.sleep(0.01)
+                target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+
+    def accept(listener: socket.socket) -> None:
+        """Take connections until it is closed."""
+        with suppress(OSError):
+            while True:
+                here, _ = listener.accept()
+                there = socket.create_connection((host, int(port)))
+                open_sockets.extend((here, there))
+                for pair in ((here, there), (there, here)):
+                    threading.Thread(target=pump, args=pair, daemon=True).start()
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=accept, args=(listener,), daemon=True).start()
+    try:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        silent.clear()
+        for each in (listener, *open_sockets):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
 
 
 def abort(code: grpc.StatusCode, details: str = "so it is") -> Answer:

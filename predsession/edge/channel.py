@@ -38,12 +38,14 @@ T = TypeVar("T")
 GRACE = 2.0
 """Seconds after its deadline at which a call of a forked process is given up, should gRPC not do it."""
 
+_READY = 2  # the number of gRPC's own state
+
 _OPTIONS = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.use_local_subchannel_pool", 1),  # a closed client's connection is closed, not kept for another
     ("grpc.initial_reconnect_backoff_ms", 50),  # as soon as the tries above; gRPC's own is a second
-    ("grpc.min_reconnect_backoff_ms", 50),
+    # "min_reconnect_backoff" is left alone: it is also the time that one attempt to connect may take.
     ("grpc.max_reconnect_backoff_ms", 250),  # below the sum of the tries, to see who is back
 )
 
@@ -276,6 +278,18 @@ class Channel:
             method=ask.method,
             endpoint=self.endpoint,
             seconds=ask.seconds,
+            may_have_left=self._may_have_left,
         )
         self.reached = told and not isinstance(failure, TransportError)
         return failure
+
+    def _may_have_left(self) -> bool:
+        """Say whether there is a connection, on which a call that just failed can have been sent."""
+        # gRPC's public way to the state starts a thread that wakes five times a second; the state itself is
+        # at hand. Where it is not, the call counts as sent.
+        inner: object = getattr(self._channel, "_channel", None)
+        look: Callable[[bool], int] | None = getattr(inner, "check_connectivity_state", None)
+        try:
+            return look is None or look(False) == _READY
+        except ValueError:  # closed in between
+            return True

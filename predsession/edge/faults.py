@@ -29,6 +29,7 @@ https://grpc.io/docs/guides/status-codes/
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import MappingProxyType
 
 from predsession.errors import (
@@ -47,8 +48,14 @@ from predsession.errors import (
     UploadTooLargeError,
 )
 
-# What gRPC writes when there was no connection to send the call on; nothing else is taken as "not sent".
-_NEVER_LEFT = ("failed to connect to all addresses", "dns resolution failed", "name resolution failure")
+# What gRPC writes when there was no connection to send the call on; nothing else is taken as "not sent". A
+# runtime that hands on the failure of a call of its own says the same: the connection's state tells.
+_NEVER_LEFT = (
+    "failed to connect to all addresses",
+    "dns resolution failed",
+    "name resolution failure",
+    "errors resolving",
+)
 _CANNOT_READ = ("exception deserializing response", "client: received message larger than max")
 _TOO_LARGE = "message larger than max"
 
@@ -70,7 +77,13 @@ _ANSWERS = MappingProxyType({
 
 
 def from_status(
-    code: str, details: str, *, method: str, endpoint: str, seconds: float | None = None
+    code: str,
+    details: str,
+    *,
+    method: str,
+    endpoint: str,
+    seconds: float | None = None,
+    may_have_left: Callable[[], bool] = lambda: False,
 ) -> PredSessionError:
     """Return the error that a gRPC status stands for.
 
@@ -86,6 +99,8 @@ def from_status(
         Where.
     seconds : float or None
         The deadline it had.
+    may_have_left : callable
+        Whether there is a connection on which the call can have been sent.
 
     Returns
     -------
@@ -98,7 +113,7 @@ def from_status(
     if code == "DEADLINE_EXCEEDED":
         waited = "in time" if seconds is None else f"within {seconds:g} s"
         return RequestTimeoutError(f"{where}: no answer {waited}", url=endpoint)
-    if code == "UNAVAILABLE" and lower.startswith(_NEVER_LEFT):
+    if code == "UNAVAILABLE" and lower.startswith(_NEVER_LEFT) and not may_have_left():
         return ConnectError(f"{where}: no connection, nothing was sent ({said})", url=endpoint)
     if code == "DATA_LOSS" or lower.startswith(_CANNOT_READ):
         return ProtocolError(f"{where}: the answer cannot be read ({code}: {said})", url=endpoint)

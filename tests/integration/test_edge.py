@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
-from edge_kit import OK, M, Runtime, abort, echo, slowly
+from edge_kit import OK, M, Runtime, abort, echo, slow_link, slowly
 
 from predsession import (
     AuthError,
@@ -534,3 +534,31 @@ def test_many_threads_share_a_client(client: InferenceClient) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_failure_that_the_runtime_hands_on_is_not_sent_again(
+    runtime: Runtime, client: InferenceClient
+) -> None:
+    """Whoever forwards gRPC's "failed to connect" of its own has received the call: it is made once."""
+    for words in ("failed to connect to all addresses; last error: x", "DNS resolution failed for y"):
+        runtime.answers["Infer"] = runtime.answers["CreateSession"] = abort(
+            grpc.StatusCode.UNAVAILABLE, words
+        )
+        for ask in (
+            lambda: client.infer(PICTURE, "m"),
+            lambda: client.infer_async(PICTURE, "m").result(10),
+            lambda: client.create_session("s"),
+        ):
+            runtime.asked.clear()
+            with pytest.raises(TransportError, match="the call broke off") as caught:
+                ask()
+            assert type(caught.value) is TransportError
+            assert len(runtime.asked) == 1
+
+
+def test_a_runtime_far_away_is_reached(runtime: Runtime) -> None:
+    """A link that takes a third of a second each way delays the first call; it does not prevent it."""
+    with slow_link(runtime.endpoint, 0.3) as endpoint, InferenceClient(endpoint) as client:
+        assert client.infer(PICTURE, "m").ok
+    with slow_link(runtime.endpoint, 0.3) as endpoint, InferenceClient(endpoint) as client:
+        assert client.connect(timeout=10).connected
