@@ -19,9 +19,9 @@ MOST_IMAGES, MOST_BYTES = 32, 16 << 20
 class PollPace:
     """Quick at first, then in step with how fast results come.
 
-    Formula: after an answer with results the delay is half the mean time between such answers (an exponential
-    average with weight 0.3). After an empty one it doubles, up to that half or a quarter of the time waited
-    so far, whichever is more; never above `SLOWEST_POLL`.
+    Formula: after an answer with results the delay is nine tenths of the mean time between such answers (an
+    exponential average with weight 0.3). After an empty one it doubles, up to a quarter of that time or of the
+    time waited so far, whichever is more; never above `SLOWEST_POLL`.
     """
 
     def __init__(self) -> None:
@@ -33,13 +33,13 @@ class PollPace:
         """Return the seconds to wait after an answer that held results."""
         self._rhythm = 0.7 * self._rhythm + 0.3 * self._waited
         self._waited = 0.0
-        self._delay = min(max(FIRST_POLL, self._rhythm / 2), SLOWEST_POLL)
+        self._delay = min(max(FIRST_POLL, 0.9 * self._rhythm), SLOWEST_POLL)
         return self._spend()
 
     def after_nothing(self) -> float:
         """Return the seconds to wait after an empty answer."""
         delay = self._spend()
-        ceiling = max(self._waited / 4, self._rhythm / 2, FIRST_POLL)
+        ceiling = max(self._waited / 4, self._rhythm / 4, FIRST_POLL)
         self._delay = min(self._delay * 2, ceiling, SLOWEST_POLL)
         return delay
 
