@@ -48,7 +48,7 @@ class Limits:
     disk: int = _count(20 * GIBI, "bytes of uploads and results together")
     free: int = _count(256 * MEBI, "bytes that stay free on the disk")
     frames: int = _count(256, "pictures sent over gRPC that wait for one model")
-    frame_bytes: int = _count(512 * MEBI, "bytes of those together")
+    backlog: int = _count(512 * MEBI, "bytes of those together")
     streams: int = _count(16, "cameras that are watched over gRPC at the same time")
     sessions: int = _count(64, "sessions over gRPC")
     registered: int = _count(16, "models that are registered over gRPC")

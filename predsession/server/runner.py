@@ -72,7 +72,7 @@ class Runner:
     ) -> None:
         self.spec = spec
         self.schedule = schedule
-        self.shots = Shots(schedule, most=limits.frames, most_bytes=limits.frame_bytes)
+        self.shots = Shots(schedule, most=limits.frames, most_bytes=limits.backlog)
         self.tally = Tally()
         self.problem = ""
         """Why there is no worker, where there is none."""

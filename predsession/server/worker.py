@@ -26,6 +26,7 @@ from predsession.server import pipe
 from predsession.server.decode import BadImageError, Pixels, tolerate_truncation
 from predsession.server.frames import Frame
 from predsession.server.inference import Inference, Outcome, describe_error
+from predsession.server.memory import keep_freed
 from predsession.server.models.card import ModelLoadError
 from predsession.server.models.loading import load_model
 from predsession.server.prefetch import Prefetch
@@ -149,6 +150,8 @@ def _serve(source: BufferedReader, sink: BinaryIO) -> None:
         return
     if setup.get("edge"):
         import predsession.server.edge.answer  # noqa: F401 - now, not while the first caller waits
+
+        keep_freed()
     _send(sink, pipe.encode({"op": "ready", "card": card.to_json()}))
     prefetch = Prefetch(max_pixels=int(str(setup["max_pixels"])), room=_HELD_PIXELS, threads=_DECODERS)
     reader = _Reader(source, prefetch)

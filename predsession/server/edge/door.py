@@ -18,6 +18,7 @@ from predsession.server.config import EdgeDoor, Limits
 from predsession.server.edge.address import Address, DoorError
 from predsession.server.edge.calls import ABSENT, CallError, Calls
 from predsession.server.edge.models import Models
+from predsession.server.memory import keep_freed
 from predsession.server.service import Service
 from predsession.wire.edge.methods import MAX_MESSAGE_BYTES, METHODS, SERVICE, Method
 
@@ -88,6 +89,7 @@ class Door:
         self._calls = Calls(self._models, self._config, self._limits)
         handlers = {name: _handler(method, self._calls) for name, method in METHODS.items()}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        keep_freed()
         await self._server.start()
         _log.info("serving over gRPC on %s", ", ".join(self.bound))
 
