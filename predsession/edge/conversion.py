@@ -10,6 +10,7 @@ from os import PathLike
 import numpy as np
 import numpy.typing as npt
 
+from predsession.edge.crops import crops_of
 from predsession.errors import ProtocolError
 from predsession.prediction import Prediction
 from predsession.wire.edge.parts import BoundingBox, LandmarkSet, Parts, SegmentationMask
@@ -77,7 +78,7 @@ def to_prediction(
     whole = as_size(size, picture)
     rows = _rows(parts)
     ids = {row.title: row.class_id for row in reversed(rows)}
-    crops = [None if row.mask is None else _crop(row.mask, whole) for row in rows]
+    crops = crops_of([row.mask for row in rows], whole)
     points = [_points(row.points, whole) for row in rows]
     made = Prediction.from_arrays(
         size=whole,
@@ -134,16 +135,6 @@ def _finite(value: float) -> float:
     return value
 
 
-def _crop(mask: SegmentationMask, size: Size) -> MaskCrop:
-    """Return a mask at the picture's size: each pixel is that of the mask which lies under its middle."""
-    small = mask.to_numpy_mask()
-    if not small.size:
-        return MaskCrop(0, 0, np.zeros((size.height, size.width), np.bool_))
-    rows = ((np.arange(size.height) + 0.5) * mask.mask_height / size.height).astype(np.intp)
-    columns = ((np.arange(size.width) + 0.5) * mask.mask_width / size.width).astype(np.intp)
-    return MaskCrop(0, 0, small[rows[:, None], columns[None, :]])
-
-
 def _points(points: LandmarkSet | None, size: Size) -> list[tuple[float, float, float]]:
     """Return landmarks in pixels; one is visible if the runtime is sure of it at all."""
     if points is None:
@@ -170,10 +161,8 @@ def _box(
         x1, y1, x2, y2 = (_finite(each) for each in row.box.to_xyxy(size.width, size.height))
         return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
     if crop is not None:
-        places = [np.flatnonzero(crop.mask.any(axis=axis)) for axis in (0, 1)]
-        if not len(places[0]):
-            return 0.0, 0.0, 0.0, 0.0
-        return tuple(float(each[0]) for each in places) + tuple(float(each[-1] + 1) for each in places)
+        height, width = crop.mask.shape  # cut to what is set
+        return float(crop.x), float(crop.y), float(crop.x + width), float(crop.y + height)
     seen = [point for point in points if point[2]] or points
     xs, ys = [x for x, _, _ in seen], [y for _, y, _ in seen]
     return min(xs), min(ys), max(xs) + 1, max(ys) + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from predsession.edge import (
     OcrLine,
     Parts,
     SegmentationMask,
+    crops,
 )
 
 LEFT, RIGHT = BoundingBox(0.0, 0.0, 0.5, 1.0), BoundingBox(0.5, 0.25, 0.5, 0.5)
@@ -127,3 +130,46 @@ def test_numbers_that_are_none() -> None:
             _result(objects=(bad,)).to_prediction(4, 4)
     with pytest.raises(ValueError, match="size"):
         _result().to_prediction()
+
+
+def test_masks_take_what_they_need() -> None:
+    """Many small masks of a large picture are kept as what is set of them, not as a picture each."""
+    down, across = np.mgrid[:160, :160]
+    masks = tuple(
+        SegmentationMask.from_mask((across - 20 - each) ** 2 + (down - 80) ** 2 < 100, label="x")
+        for each in range(50)
+    )
+    _result(masks=masks[:1]).to_prediction(64, 64)  # what is imported at first use
+    tracemalloc.start()
+    try:
+        made = _result(masks=masks).to_prediction(3840, 2160)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+    assert made.boxes[0].tolist() == [11 * 24, 958, 30 * 24, 90 * 13.5]
+
+
+def test_masks_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few bytes that say "a thousand masks, each of a whole picture" are an error, at once."""
+    monkeypatch.setattr(crops, "MAX_MASK_PIXELS", 1 << 22)
+    whole = SegmentationMask(0, "x", 0.5, NOWHERE, bytes([0, 0x80, 0x80, 0x40]), 1 << 10, 1 << 10)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError, match="masks of one picture"):
+            _result(masks=(whole,) * 1000).to_prediction(64, 48)
+        pixel = SegmentationMask(0, "x", 0.5, NOWHERE, b"\0\1", 1, 1)
+        with pytest.raises(ProtocolError, match="masks of one picture"):
+            _result(masks=(pixel,) * 1000).to_prediction(1500, 1000)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_masks_with_nothing_in_them() -> None:
+    """An empty mask, or one that the picture is too coarse for, is an object without pixels."""
+    dot = np.zeros((100, 100), bool)
+    dot[3, 3] = True
+    masks = (SegmentationMask(0, "x", 0, NOWHERE, b"", 0, 0), SegmentationMask.from_mask(dot))
+    made = _result(masks=masks).to_prediction(4, 4)
+    assert made.boxes.tolist() == [[0, 0, 0, 0]] * 2
+    assert not made.masks.any()

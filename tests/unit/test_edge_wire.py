@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from pathlib import Path
 
 import edge_kit
@@ -17,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 from predsession.errors import ProtocolError, SourceError
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import from_embedding, from_post_result, to_post_result
-from predsession.wire.edge.masks import decode_rle, encode_rle
+from predsession.wire.edge.masks import decode_rle, encode_rle, row_span
 from predsession.wire.edge.methods import METHODS
 from predsession.wire.edge.parts import (
     BoundingBox,
@@ -252,3 +253,40 @@ def test_boxes_in_pixels() -> None:
     assert box.to_xyxy() == (0.25, 0.5, 0.75, 0.75)
     assert box.to_xyxy(640, 480) == (160, 240, 480, 360)
     assert box.to_xywh(640, 480) == (160, 240, 320, 120)
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8), st.integers(1, 9))
+def test_any_runs_are_what_they_say(runs: list[tuple[int, int]], width: int) -> None:
+    """Runs in any order, overlapping or empty, set their pixels; the rows that have some are known."""
+    height = 120 // width + 1
+    flat = np.zeros(width * height, bool)
+    for start, length in runs:
+        flat[start : start + length] = True
+    mask = flat.reshape(height, width)
+    code = bytes(number for run in runs for number in run)
+    np.testing.assert_array_equal(decode_rle(code, width, height), mask)
+    rows = np.flatnonzero(mask.any(axis=1))
+    assert row_span(code, width, height) == ((rows[0], rows[-1] + 1) if len(rows) else (0, 0))
+
+
+def test_long_codes_are_read_piece_by_piece() -> None:
+    """A code of many pieces, whose numbers and pairs lie across their ends, is read as a whole."""
+    mask = np.zeros((1000, 1001), bool)
+    mask.ravel()[::2] = True
+    code = encode_rle(mask)
+    assert len(code) > 1 << 20
+    np.testing.assert_array_equal(decode_rle(code, 1001, 1000), mask)
+
+
+def test_a_code_longer_than_its_mask_can_need_is_refused() -> None:
+    """Sixteen megabytes for one pixel are an error before any of them is read, in hardly any memory."""
+    code = b"\0\0" * (8 << 20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError, match="16777216 bytes"):
+            decode_rle(code, 1, 1)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        assert not decode_rle(code[: 1 << 20], 1000, 1000).any()
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
