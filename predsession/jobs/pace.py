@@ -20,8 +20,8 @@ class PollPace:
     """Quick at first, then in step with how fast results come.
 
     Formula: after an answer with results the delay is nine tenths of the mean time between such answers (an
-    exponential average with weight 0.3). After an empty one it doubles, up to a quarter of that time or of the
-    time waited so far, whichever is more; never above `SLOWEST_POLL`.
+    exponential average with weight 0.3). After an empty one it doubles, up to a quarter of that time or of
+    the time waited so far, whichever is more; never above `SLOWEST_POLL`.
     """
 
     def __init__(self) -> None:
