@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -53,6 +53,11 @@ _OPTIONS = (
 def _itself(reply: R) -> R:
     """Return the answer as it is."""
     return reply
+
+
+def _raised(error: Exception) -> NoReturn:
+    """Have the future raise what went wrong."""
+    raise error
 
 
 def _untouched(payload: bytes) -> bytes:
@@ -103,7 +108,7 @@ class Channel:
         """
         if PROCESS.forked:
             return self._result_of(self.submit(ask, _itself), ask)
-        flight = Flight(self, ask, _itself, patience=patience)
+        flight = Flight(self, ask, _itself, _raised, patience=patience)
         while True:
             try:
                 with PROCESS.call():
@@ -120,7 +125,9 @@ class Channel:
                 raise failure
             time.sleep(pause)
 
-    def submit(self, ask: Ask[R], then: Callable[[R], T]) -> Future[T]:
+    def submit(
+        self, ask: Ask[R], then: Callable[[R], T], instead: Callable[[Exception], T] = _raised
+    ) -> Future[T]:
         """Ask, and go on.
 
         Parameters
@@ -129,6 +136,8 @@ class Channel:
             What.
         then : callable
             From the answer to what the future gives.
+        instead : callable
+            From what went wrong to what the future gives instead, or it raises.
 
         Returns
         -------
@@ -142,7 +151,7 @@ class Channel:
         UploadTooLargeError
             If the request is larger than any peer takes.
         """
-        flight = Flight(self, ask, then)
+        flight = Flight(self, ask, then, instead)
         flight.start()
         return flight.future
 

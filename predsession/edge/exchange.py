@@ -10,11 +10,21 @@ from predsession.edge.base import seconds_of
 from predsession.edge.faults import refused
 from predsession.edge.flight import Ask
 from predsession.edge.result import BatchInferItem, InferenceResult
-from predsession.errors import PredSessionError, ProtocolError, SourceError
+from predsession.errors import (
+    AuthError,
+    PredSessionError,
+    ProtocolError,
+    RequestTimeoutError,
+    ResponseError,
+    SourceError,
+)
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import from_post_result
+from predsession.wire.edge.parts import Parts
 from predsession.wire.edge.requests import InferCall, batch_to_bytes
 from predsession.wire.edge.tensors import from_tensors
+
+_NOT_OFFERED = 501
 
 
 def read_infer(reply: pb.InferResponse, model_id: str, endpoint: str) -> InferenceResult:
@@ -40,17 +50,42 @@ def read_infer(reply: pb.InferResponse, model_id: str, endpoint: str) -> Inferen
         If a tensor, a vector or a depth map is not what it says.
     """
     error: PredSessionError | None = None
-    if not reply.status.success:
+    if not reply.status.success:  # whatever else is in it is not looked at
         error = refused(reply.status.message, what=f"Infer with {model_id!r}", endpoint=endpoint)
     return InferenceResult(
-        parts=from_post_result(reply.post_result),
-        raw_outputs=from_tensors(reply.outputs) if error is None else None,
+        parts=Parts() if error else from_post_result(reply.post_result),
+        raw_outputs=None if error else from_tensors(reply.outputs),
         infer_time_us=reply.infer_time_us,
         queue_time_us=reply.queue_time_us,
         hw_infer_time_us=reply.hw_infer_time_us,
         status_message=reply.status.message,
         error=error,
     )
+
+
+def failed_infer(error: Exception) -> InferenceResult:
+    """Return the result for one picture whose call failed, if it is this picture's failure.
+
+    Parameters
+    ----------
+    error : Exception
+        What was raised.
+
+    Returns
+    -------
+    InferenceResult
+        With the error.
+
+    Raises
+    ------
+    Exception
+        The error itself, if it concerns whatever is asked next as well.
+    """
+    own = isinstance(error, ProtocolError | RequestTimeoutError | ResponseError)
+    if not own or isinstance(error, AuthError) or getattr(error, "status", None) == _NOT_OFFERED:
+        raise error
+    assert isinstance(error, PredSessionError)
+    return InferenceResult(status_message=str(error), error=error)
 
 
 def read_batch(
@@ -111,19 +146,21 @@ def read_frame(message: pb.StreamInferResponse, what: str, endpoint: str) -> Inf
     Returns
     -------
     InferenceResult
-        One that says no has its error.
-
-    Raises
-    ------
-    ProtocolError
-        If a tensor, a vector or a depth map is not what it says.
+        One that says no, or cannot be read, has its error.
     """
     error: PredSessionError | None = None
+    parts, outputs = Parts(), None
     if not message.status.success:
         error = refused(message.status.message, what=f"StreamInfer of {what}", endpoint=endpoint)
+    else:
+        try:
+            parts = from_post_result(message.post_result)
+            outputs = from_tensors(message.outputs) if message.outputs else None
+        except ProtocolError as garbled:
+            error = garbled
     return InferenceResult(
-        parts=from_post_result(message.post_result),
-        raw_outputs=from_tensors(message.outputs) if error is None and message.outputs else None,
+        parts=Parts() if error else parts,
+        raw_outputs=outputs,
         frame_sequence=message.frame_sequence,
         timestamp_ns=message.timestamp_ns,
         skew_us=message.skew_us,

@@ -71,17 +71,26 @@ class Flight(Generic[R, T]):
         What is asked.
     then : callable
         From the answer to what the future gives; it runs in gRPC's own thread.
+    instead : callable
+        From what went wrong to what the future gives instead, or it raises.
     patience : float
         Seconds for which a connection is tried.
     """
 
     def __init__(
-        self, line: Line, ask: Ask[R], then: Callable[[R], T], *, patience: float = sum(PAUSES)
+        self,
+        line: Line,
+        ask: Ask[R],
+        then: Callable[[R], T],
+        instead: Callable[[Exception], T],
+        *,
+        patience: float = sum(PAUSES),
     ) -> None:
         self.future: Future[T] = Future()
         self._line = line
         self._ask = ask
         self._then = then
+        self._instead = instead
         self._begun = time.monotonic()
         self._patience = patience
         self._tries = 0
@@ -161,22 +170,28 @@ class Flight(Generic[R, T]):
                 timer.start()
         else:
             self._line.reached = True
-            self._give(reply)
+            self._give(lambda: self._read(reply))
 
-    def _give(self, reply: R) -> None:
-        """End with a result, or with what is wrong with it."""
+    def _read(self, reply: R) -> T:
+        """Return what the answer means, or what is to be had if it means nothing."""
+        try:
+            return self._then(reply)
+        except Exception as error:  # noqa: BLE001 - raised again, if it is nobody's to take
+            return self._instead(error)
+
+    def _settle(self, failure: Exception) -> None:
+        """End with an error, or with what is to be had instead."""
+        self._give(lambda: self._instead(failure))
+
+    def _give(self, made: Callable[[], T]) -> None:
+        """End, once only, for it is here that a cancelled future learns of its end."""
         if self.future.set_running_or_notify_cancel():
             try:
-                result = self._then(reply)
+                result = made()
             except Exception as error:  # noqa: BLE001 - it is raised where the future is asked
                 self.future.set_exception(error)
             else:
                 self.future.set_result(result)
-
-    def _settle(self, failure: Exception) -> None:
-        """End with an error; once only, for it is here that a cancelled future learns of its end."""
-        if self.future.set_running_or_notify_cancel():
-            self.future.set_exception(failure)
 
 
 def _cancel_if(future: Future[T], cancel: Callable[[], object]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 
@@ -10,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.edge.base import Connected
-from predsession.edge.exchange import ask_batch, ask_infer, read_batch, read_frame, read_infer
+from predsession.edge.exchange import ask_batch, ask_infer, failed_infer, read_batch, read_frame, read_infer
 from predsession.edge.flight import Ask
+from predsession.edge.pipeline import Pipeline
 from predsession.edge.result import BatchInferItem, InferenceResult
 from predsession.edge.subscription import Subscription
 from predsession.errors import SourceError
@@ -241,7 +241,8 @@ class Inferring(Connected):
         Parameters
         ----------
         images : iterable of array-like
-            Taken one by one, `depth` ahead of what is yielded.
+            Taken one by one, `depth` ahead of what is yielded, in a thread of its own: a slow source does
+            not keep back the results that are there.
         model_id : str
             Which model.
         depth : int
@@ -256,32 +257,28 @@ class Inferring(Connected):
         Yields
         ------
         InferenceResult
-            In the order of the pictures. One whose runtime said no is false and has its error; what concerns
-            the connection is raised. Leaving it cancels what is on its way.
+            In the order of the pictures. One that failed is false and has its error: the runtime said no, was
+            late, or its answer cannot be read; what concerns them all is raised: the connection, a call that
+            is not offered, who is asking. Leaving it cancels what is on its way.
 
         Raises
         ------
         SourceError
-            If `depth` is not above 0, or an array cannot be sent as it is.
+            If `depth` is not above 0, or an array cannot be sent as it is; after the results of those before.
         PredSessionError
-            If a call failed on its way.
+            If the connection broke.
         """
         if depth < 1:
             raise SourceError(f"depth is {depth}; wanted a number above 0")
-        going: deque[Future[InferenceResult]] = deque()
-        try:
-            for image in images:
-                if len(going) >= depth:
-                    yield going.popleft().result()
-                ask = ask_infer([image], model_id, timeout_ms, priority=priority, session_id=session_id)
-                going.append(
-                    self._channel.submit(ask, lambda reply: read_infer(reply, model_id, self.endpoint))
-                )
-            while going:
-                yield going.popleft().result()
-        finally:
-            for future in going:
-                future.cancel()
+
+        def send(image: npt.ArrayLike) -> Future[InferenceResult]:
+            """Send one picture."""
+            ask = ask_infer([image], model_id, timeout_ms, priority=priority, session_id=session_id)
+            return self._channel.submit(
+                ask, lambda reply: read_infer(reply, model_id, self.endpoint), failed_infer
+            )
+
+        yield from Pipeline(images, send, depth)
 
     def subscribe(
         self,

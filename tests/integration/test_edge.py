@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import grpc
@@ -255,6 +256,11 @@ def test_many_takes_no_more_than_it_needs(runtime: Runtime, client: InferenceCli
     results = client.infer_many(source(), "m", depth=3)
     next(results)
     next(results)
+    deadline = threading.Event()
+    for _ in range(500):
+        if len(taken) == 5:
+            break
+        deadline.wait(0.01)
     results.close()
     assert taken == [0, 1, 2, 3, 4]
 
@@ -562,3 +568,127 @@ def test_a_runtime_far_away_is_reached(runtime: Runtime) -> None:
         assert client.infer(PICTURE, "m").ok
     with slow_link(runtime.endpoint, 0.3) as endpoint, InferenceClient(endpoint) as client:
         assert client.connect(timeout=10).connected
+
+
+def test_a_no_is_read_first(runtime: Runtime, client: InferenceClient) -> None:
+    """What is wrong with the rest of an answer that says no does not hide the runtime's words."""
+    odd = M.PostResult(depth_maps=[M.DepthMap(width=3, height=3)])
+    no = M.InferResponse(status=M.Status(message="Postprocess failed: x"), post_result=odd)
+    runtime.answers["Infer"] = lambda *_: no
+    runtime.answers["InferBatch"] = lambda *_: M.InferBatchResponse(responses=[no])
+    with pytest.raises(RefusedError, match="Postprocess failed: x"):
+        client.infer(PICTURE, "m")
+    (result,) = client.infer_batch([BatchInferItem(PICTURE, "m")])
+    with pytest.raises(RefusedError, match="Postprocess failed: x"):
+        result.raise_for_status()
+
+
+def _numbers(count: int) -> Iterator[np.ndarray]:
+    """Pictures that say which they are."""
+    return (np.full((1,), number, np.uint8) for number in range(count))
+
+
+def _fails_at(runtime: Runtime, number: int, answer: Callable[..., object]) -> None:
+    """Have the runtime answer one picture differently."""
+    runtime.answers["Infer"] = lambda request, context: (
+        answer(request, context) if request.inputs[0].data[0] == number else echo(request)
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (abort(grpc.StatusCode.NOT_FOUND), NotFoundError),
+        (abort(grpc.StatusCode.RESOURCE_EXHAUSTED), RateLimitError),
+        (abort(grpc.StatusCode.INTERNAL), ServerFaultError),
+        (abort(grpc.StatusCode.DEADLINE_EXCEEDED), RequestTimeoutError),
+        (lambda *_: M.InferResponse(status=OK, outputs=[M.Tensor(shape=[9], data=b"x")]), ProtocolError),
+    ],
+)
+def test_many_go_on_after_one_that_failed(
+    runtime: Runtime, client: InferenceClient, answer: Callable[..., object], kind: type
+) -> None:
+    """What is wrong with one picture is that picture's result, in its place; all others come."""
+    _fails_at(runtime, 5, answer)
+    results = list(client.infer_many(_numbers(12), "m"))
+    assert [each.ok for each in results] == [number != 5 for number in range(12)]
+    assert type(results[5].error) is kind
+    with pytest.raises(kind):
+        results[5].objects  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [("UNAVAILABLE", TransportError), ("UNAUTHENTICATED", AuthError), ("UNIMPLEMENTED", NotFoundError)],
+)
+def test_many_end_with_what_concerns_all(
+    runtime: Runtime, client: InferenceClient, code: str, kind: type
+) -> None:
+    """A broken connection, a refused caller, a call that is not there end it, after the results before."""
+    _fails_at(runtime, 5, abort(grpc.StatusCode[code]))
+    got = []
+    with pytest.raises(kind):
+        got.extend(client.infer_many(_numbers(12), "m"))  # keeps what came
+    assert len(got) == 5
+
+
+def test_a_source_that_fails_fails_last(client: InferenceClient) -> None:
+    """What was sent before the source failed, or gave what cannot be sent, comes first; then the error."""
+
+    def broken() -> Iterator[np.ndarray]:
+        yield from _numbers(6)
+        raise OSError("the camera is gone")
+
+    for source, kind in ((broken(), OSError), ([*_numbers(6), np.array([0.1]), *_numbers(1)], SourceError)):
+        got = []
+        with pytest.raises(kind):
+            got.extend(client.infer_many(source, "m"))  # keeps what came
+        assert [int(each.raw_outputs[0][0]) for each in got] == list(range(6))
+
+
+def test_a_slow_source_keeps_no_result_back(client: InferenceClient) -> None:
+    """A result comes while the source still waits, even for that very result."""
+    came = threading.Event()
+
+    def source() -> Iterator[np.ndarray]:
+        for picture in _numbers(3):
+            yield picture
+            assert came.wait(10)
+            came.clear()
+
+    count = 0
+    for result in client.infer_many(source(), "m"):
+        assert result.ok
+        count += 1
+        came.set()
+    assert count == 3
+
+
+def test_many_interrupted_leave_nothing_on_its_way(
+    runtime: Runtime, client: InferenceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while the oldest is waited for cancels it as well as those behind it."""
+    ended = threading.Semaphore(0)
+    release = threading.Event()
+
+    def answer(request: object, context: grpc.ServicerContext) -> object:
+        context.add_callback(ended.release)
+        release.wait(20)
+        return echo(request)
+
+    runtime.answers["Infer"] = answer
+
+    def interrupt(*_: object) -> None:
+        for _ in range(500):
+            if len(runtime.asked) == 4:
+                break
+            release.wait(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        next(client.infer_many(_numbers(9), "m", timeout_ms=20_000))
+    try:
+        assert all(ended.acquire(timeout=10) for _ in range(4))
+    finally:
+        release.set()

@@ -157,14 +157,14 @@ def test_without_a_limit_failures_never_raise(
 
 
 def test_how_a_stream_can_end(runtime: Runtime, client: InferenceClient) -> None:
-    """An unknown model, an unreadable frame, a camera that says nothing: each its own error."""
+    """An unknown model, unreadable frames, a camera that says nothing: each its own error."""
     runtime.answers["StreamInfer"] = abort(grpc.StatusCode.NOT_FOUND, "no model m")
     with pytest.raises(NotFoundError, match="no model m"):
         next(client.subscribe("cam", "m"))
     bad = M.StreamInferResponse(status=OK, outputs=[M.Tensor(shape=[3], data=b"1")])
-    runtime.answers["StreamInfer"] = lambda *_: iter([bad])
+    runtime.answers["StreamInfer"] = lambda *_: iter([bad] * 3)
     with pytest.raises(ProtocolError, match="has 1 bytes"):
-        next(client.subscribe("cam", "m"))
+        next(client.subscribe("cam", "m", max_consecutive_failures=3))
     runtime.answers["StreamInfer"] = endless
     with client.subscribe("cam", "m", idle_timeout=10) as subscription:
         next(subscription)
@@ -286,3 +286,17 @@ def test_a_closed_client_ends_its_streams(runtime: Runtime, client: InferenceCli
             pass
     with pytest.raises(SessionClosedError):
         client.genai_generate("s", [])
+
+
+def test_one_garbled_frame_is_a_failed_frame(
+    runtime: Runtime, client: InferenceClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A frame that contradicts itself is skipped and logged like any that failed; the others come."""
+    wrong = M.Tensor(shape=[9], dtype=5, data=b"x" * 8)
+    runtime.answers["StreamInfer"] = lambda *_: (
+        M.StreamInferResponse(frame_sequence=number, status=OK, outputs=[wrong] if number == 2 else [])
+        for number in range(6)
+    )
+    with caplog.at_level(logging.WARNING, "predsession.edge"):
+        assert [number for number, _ in client.subscribe("cam", "m")] == [0, 1, 3, 4, 5]
+    assert "frame 2 failed" in caplog.text
