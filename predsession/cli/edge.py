@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from predsession.cli.codes import OK, SOME_FAILED, say, speaks_utf8
-from predsession.errors import ItemError, SourceError
+from predsession.errors import ItemError, PredSessionError, SourceError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,13 +44,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     infer = inner.add_parser("infer", help="run images through a model")
     infer.add_argument("source", nargs="+", metavar="SOURCE", help="image files or folders")
     infer.add_argument("--depth", type=int, default=4, help="calls on their way at once (default 4)")
-    infer.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="for each (default 5)")
+    infer.add_argument(
+        "--timeout", type=_seconds, default=5.0, metavar="SECONDS", help="for each (default 5)"
+    )
     infer.add_argument("--save-images", metavar="DIR", help="write the pictures with what was found drawn")
     infer.set_defaults(run=_infer)
     subscribe = inner.add_parser("subscribe", help="run a camera of the runtime through a model")
     subscribe.add_argument("stream", help="the camera's id")
     subscribe.add_argument("--fps", type=int, default=10, help="frames a second at most (default 10)")
-    subscribe.add_argument("--count", type=int, metavar="N", help="end after so many frames")
+    subscribe.add_argument("--count", type=_count, metavar="N", help="end after so many frames")
     subscribe.set_defaults(run=_subscribe)
     for each in (infer, subscribe):
         each.add_argument("--model", required=True, metavar="ID", help="the model's id")
@@ -64,6 +67,28 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         each.add_argument("--endpoint", metavar="ADDRESS",
             help="host:port or a socket; default: $AI_RUNTIME_ENDPOINT, or the platform's own")  # fmt: skip
         each.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _count(text: str) -> int:
+    """Read a number of frames."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of frames: 1 or more")
+    return value
+
+
+def _seconds(text: str) -> float:
+    """Read a time that can be waited."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.001 <= value < 2**32 / 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds: 0.001 or more, 4294967 at most")
+    return value
 
 
 def _infer(args: argparse.Namespace) -> int:
@@ -135,15 +160,16 @@ def _outcome(result: InferenceResult, item: Item, size: Size) -> Prediction | It
 
     from predsession.inputs.images import image_loader
 
-    if result.error is not None:
+    try:
+        made = result.to_prediction(*size, index=item.index, name=item.name, path=item.path)
+    except PredSessionError as error:  # the result's own, or that of numbers which are none
         return ItemError(
-            f"{item.label} (input {item.index}): {result.error}",
+            f"{item.label} (input {item.index}): {error}",
             index=item.index,
             name=item.name,
             path=item.path,
-            reason=str(result.error),
+            reason=str(error),
         )
-    made = result.to_prediction(*size, index=item.index, name=item.name, path=item.path)
     return replace(made, loader=image_loader(item))
 
 
@@ -169,7 +195,21 @@ def _frame_json(number: int, result: InferenceResult) -> str:
         for each in result.objects
     ]
     frame = {"frame_sequence": number, "timestamp_ns": result.timestamp_ns, "objects": objects}
-    return json.dumps(frame, ensure_ascii=not speaks_utf8())
+    return _json(frame, ascii_only=not speaks_utf8())
+
+
+def _json(value: object, *, ascii_only: bool = True) -> str:
+    """Return JSON; what is no number in it becomes null, for JSON has no NaN."""
+    return json.dumps(_numbers_only(value), ensure_ascii=ascii_only, allow_nan=False)
+
+
+def _numbers_only(value: object) -> object:
+    """Return a value with None for numbers that are none."""
+    if isinstance(value, Mapping):
+        return {key: _numbers_only(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers_only(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _frame_line(number: int, result: InferenceResult) -> str:
@@ -191,7 +231,7 @@ def _models(args: argparse.Namespace) -> int:
             say(f"registered {client.register_model(args.register, args.id)}")
         models = client.list_models()
     if args.json:
-        print(json.dumps([asdict(each) for each in models]))
+        print(_json([asdict(each) for each in models]))
         return OK
     print(f"{'model':<24}  {'version':<10}  path")
     for each in models:
@@ -206,7 +246,7 @@ def _stats(args: argparse.Namespace) -> int:
     with InferenceClient(args.endpoint) as client:
         stats = client.get_stats()
     if args.json:
-        print(json.dumps(stats))
+        print(_json(stats))
         return OK
     print(f"device  {_percent(stats['device_utilization'])}, {stats['device_temperature']:.1f} °C")
     print(f"cpu     {_percent(stats['cpu_utilization'])}")
@@ -222,4 +262,4 @@ def _stats(args: argparse.Namespace) -> int:
 
 def _percent(share: float) -> str:
     """Return a utilization for people."""
-    return "not known" if share < 0 else f"{share:.0%}"
+    return "not known" if not share >= 0 else f"{share:.0%}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -19,6 +18,9 @@ from predsession.wire.jsontypes import JSON
 
 TEXT = "text"
 """The class of a line of text."""
+
+_FARTHEST = 1e6
+"""So many pictures beside the picture nothing is; sums and areas of such numbers stay numbers in float32."""
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ def to_prediction(
     Raises
     ------
     ProtocolError
-        If a box or a point is not finite, or a mask's code is damaged.
+        If a box or a point is not finite or far away, a vector is not finite, or a mask's code is damaged.
     """
     from predsession.prediction.arrays import as_picture, as_size
 
@@ -88,9 +90,7 @@ def to_prediction(
         classes=[row.title for row in rows],
         masks=crops if any(row.mask for row in rows) else None,
         keypoints=_table(points) if any(row.points for row in rows) else None,
-        tags={
-            each.label or f"class {each.class_id}": _finite(each.confidence) for each in parts.classifications
-        },
+        tags=_tags(parts),
         index=index,
         name=name,
         path=path,
@@ -123,6 +123,15 @@ def _rows(parts: Parts) -> list[_Row]:
     return rows + [_Row(TEXT, _finite(each.confidence), box=each.bbox) for each in parts.ocr_lines]
 
 
+def _tags(parts: Parts) -> dict[str, float]:
+    """Return the classes of the picture, of two with one name the surer one."""
+    tags: dict[str, float] = {}
+    for each in parts.classifications:
+        name, sure = _title(each.label, each.class_id), _finite(each.confidence)
+        tags[name] = max(sure, tags.get(name, sure))
+    return tags
+
+
 def _title(label: str, class_id: int) -> str:
     """Return a class's name."""
     return label or f"class {class_id}"
@@ -130,8 +139,8 @@ def _title(label: str, class_id: int) -> str:
 
 def _finite(value: float) -> float:
     """Return a number that can be a score or a place."""
-    if not math.isfinite(value):
-        raise ProtocolError(f"the runtime sent {value} for a number")
+    if not abs(value) <= _FARTHEST:  # a NaN, too
+        raise ProtocolError(f"the runtime sent {value:g} for a number")
     return value
 
 
@@ -140,7 +149,8 @@ def _points(points: LandmarkSet | None, size: Size) -> list[tuple[float, float, 
     if points is None:
         return []
     return [
-        (_finite(x) * size.width, _finite(y) * size.height, float(sure > 0)) for x, y, sure in points.points
+        (_finite(x) * size.width, _finite(y) * size.height, float(_finite(sure) > 0))
+        for x, y, sure in points.points
     ]
 
 
@@ -158,7 +168,9 @@ def _box(
 ) -> tuple[float, ...]:
     """Return a row's box in pixels: its own, else that around its mask or its points."""
     if row.box is not None:
-        x1, y1, x2, y2 = (_finite(each) for each in row.box.to_xyxy(size.width, size.height))
+        for each in row.box:
+            _finite(each)
+        x1, y1, x2, y2 = row.box.to_xyxy(size.width, size.height)
         return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
     if crop is not None:
         height, width = crop.mask.shape  # cut to what is set
@@ -174,8 +186,15 @@ def _data(parts: Parts) -> dict[str, JSON]:
     if parts.ocr_lines:
         data["text"] = _texts(each.text for each in parts.ocr_lines)
     if parts.embeddings:
-        data["embeddings"] = [[float(value) for value in each.data] for each in parts.embeddings]
+        data["embeddings"] = [[_number(value) for value in each.data] for each in parts.embeddings]
     return data
+
+
+def _number(value: np.float32) -> float:
+    """Return one number of a vector, which may be large."""
+    if not np.isfinite(value):
+        raise ProtocolError(f"the runtime sent {value} in a vector")
+    return float(value)
 
 
 def _texts(texts: Iterable[str]) -> list[JSON]:

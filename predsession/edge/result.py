@@ -195,8 +195,8 @@ class InferenceResult:
         """Return the same as a `Prediction`, to be drawn and exported like any other.
 
         Objects, masks, landmarks and lines of text become objects, in this order. Masks with the boxes of the
-        objects, and landmarks that are as many as those, belong to them. Classes of the picture become tags,
-        text and vectors ``data``; depth maps are left out.
+        objects, and landmarks that are as many as those, belong to them. Classes of the picture become tags
+        (of two with one label, the surer), text and vectors ``data``; depth maps are left out.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class InferenceResult:
         ValueError
             If the size is missing or contradicts the image.
         ProtocolError
-            If a box is not finite, or a mask's code is damaged.
+            If a box, a point or a vector is not finite, one is far away, or a mask's code is damaged.
         """
         from predsession.edge.conversion import to_prediction
 

@@ -99,3 +99,58 @@ def test_exit_codes(runtime: Runtime, photos: Path, capsys: pytest.CaptureFixtur
     runtime.answers["UnregisterModel"] = lambda *_: M.Status(message="in use")
     assert main(["edge", "models", "--unregister", "m"]) == 3
     assert "in use" in capsys.readouterr().err
+
+
+def test_one_picture_with_numbers_that_are_none(
+    runtime: Runtime, photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A box beyond all pictures is that picture's error, in its place; the others have their lines."""
+
+    def answer(request: object, _context: object) -> object:
+        far = 1e38 if request.inputs[0].shape[0] == 20 else 0
+        found = M.Detection(label="cat", confidence=0.5, bbox=M.BBox(x=far, y=0, w=0.5, h=1))
+        return M.InferResponse(status=OK, post_result=M.PostResult(detections=[found]))
+
+    runtime.answers["Infer"] = answer
+    (photos / "1b.png").unlink()
+    assert main(["edge", "infer", str(photos), "--model", "m", "--json"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ["error" in each for each in lines] == [True, False, False]
+    assert "the runtime sent 1e+38" in lines[0]["error"]["message"]
+
+
+def test_json_has_no_nan(runtime: Runtime, capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbers that are none are null: what is printed is JSON that any reader takes."""
+
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    found = M.Detection(label="cat", confidence=float("nan"), bbox=M.BBox(x=float("inf")))
+    frame = M.StreamInferResponse(status=OK, post_result=M.PostResult(detections=[found]))
+    runtime.answers["StreamInfer"] = lambda *_: iter([frame])
+    runtime.answers["GetStats"] = lambda *_: M.SystemStats(
+        device_temperature=float("nan"), cpu_utilization=-1
+    )
+    assert main(["edge", "subscribe", "cam", "--model", "m", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out, parse_constant=refuse)["objects"]
+    assert (told["score"], told["bbox"]) == (None, [None, 0, 0, 0])
+    assert main(["edge", "stats", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert (told["device_temperature"], told["cpu_utilization"]) == (None, -1)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["subscribe", "cam", "--model", "m", "--count", "-1"], "'-1' is no number of frames"),
+        (["infer", "a.png", "--model", "m", "--timeout", "nan"], "'nan' is no time"),
+        (["infer", "a.png", "--model", "m", "--timeout", "inf"], "'inf' is no time"),
+        (["infer", "a.png", "--model", "m", "--timeout", "0"], "'0' is no time"),
+    ],
+)
+def test_numbers_that_make_no_sense(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A count or a time that cannot be is the caller's mistake, and told as such."""
+    with pytest.raises(SystemExit) as caught:
+        main(["edge", *words])
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err

@@ -173,3 +173,26 @@ def test_masks_with_nothing_in_them() -> None:
     made = _result(masks=masks).to_prediction(4, 4)
     assert made.boxes.tolist() == [[0, 0, 0, 0]] * 2
     assert not made.masks.any()
+
+
+@pytest.mark.parametrize("bad", [1e38, 3e38, -1e20, float("inf"), float("nan")])
+def test_places_that_are_none(bad: float) -> None:
+    """A place that is no number, or beyond all pictures, is the runtime's mistake, wherever it is."""
+    box = BoundingBox(bad, 0, 1, 1)
+    for parts in (
+        {"objects": (DetectedObject("a", 1, box),)},
+        {"objects": (DetectedObject("a", 1, BoundingBox(0, 0, 1, bad)),)},
+        {"ocr_lines": (OcrLine("a", 1, box),)},
+        {"landmarks": (LandmarkSet("face", (LandmarkPoint(0, bad),)),)},
+        {"classifications": (Classification("age", 1, "old", bad),)},
+        {"embeddings": (Embedding(1, np.array([np.inf], np.float32)),)},
+    ):
+        with pytest.raises(ProtocolError, match="the runtime sent"):
+            _result(**parts).to_prediction(64, 48)
+
+
+def test_two_classes_with_one_label() -> None:
+    """The surer one is the picture's tag, whichever comes first."""
+    classes = (Classification("age", 1, "adult", 0.75), Classification("height", 1, "adult", 0.25))
+    for order in (classes, classes[::-1]):
+        assert dict(_result(classifications=order).to_prediction(4, 4).tags) == {"adult": 0.75}
