@@ -73,7 +73,7 @@ def live_jobs(url: str) -> int:
 
 
 INTERRUPTED = """
-import os, signal, sys, threading
+import gc, os, signal, sys, threading
 from predsession import PredictionSession
 from tqdm import tqdm
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
@@ -85,6 +85,7 @@ try:
             pass
 except (KeyboardInterrupt, SystemExit):
     pass
+gc.collect()  # a bar whose making was interrupted is no bar
 ours = [each.name for each in threading.enumerate() if each.name.startswith("predsession-")]
 links = [os.readlink(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd") if int(each) > 2
          and os.path.islink(f"/proc/self/fd/{each}")]
