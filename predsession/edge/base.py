@@ -19,6 +19,9 @@ R = TypeVar("R", bound=Message)
 USUAL_SECONDS = 30.0
 """The deadline of calls that have none of their own."""
 
+MAX_SECONDS = 2**32 / 1000
+"""No time is longer: it is as much as the wire's milliseconds hold."""
+
 
 class Connected:
     """A connection to a runtime, made when it is first used; any thread may use it.
@@ -40,7 +43,7 @@ class Connected:
         Parameters
         ----------
         timeout : float
-            Seconds for which it is tried.
+            Seconds for which it is tried, whoever refuses or says nothing.
 
         Returns
         -------
@@ -50,10 +53,15 @@ class Connected:
         Raises
         ------
         PredSessionError
-            `ConnectError` if nobody is there; else what the runtime answered.
+            `ConnectError` if nobody is there, `RequestTimeoutError` if nobody says anything; else what the
+            runtime answered.
+        SourceError
+            If `timeout` is no time that can be waited.
         SessionClosedError
             If the client was closed.
         """
+        if not 0 < timeout <= MAX_SECONDS:
+            raise SourceError(f"timeout is {timeout}; wanted seconds above 0")
         ask = Ask("ListModels", b"", pb.ModelListResponse, timeout)
         self._channel.call(ask, patience=timeout)
         return self
@@ -111,3 +119,20 @@ def seconds_of(timeout_ms: float) -> float:
     if not 0 < timeout_ms < 2**32:
         raise SourceError(f"timeout_ms is {timeout_ms}; wanted milliseconds above 0, below 2**32")
     return timeout_ms / 1000
+
+
+def check_idle(seconds: float | None) -> None:
+    """Check how long a stream may be silent.
+
+    Parameters
+    ----------
+    seconds : float or None
+        None for ever.
+
+    Raises
+    ------
+    SourceError
+        If it is no time that can be waited.
+    """
+    if seconds is not None and not 0 < seconds <= MAX_SECONDS:
+        raise SourceError(f"idle_timeout is {seconds}; wanted seconds above 0, or None")

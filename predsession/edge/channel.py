@@ -48,6 +48,10 @@ _OPTIONS = (
     # "min_reconnect_backoff" is left alone: it is also the time that one attempt to connect may take.
     ("grpc.max_reconnect_backoff_ms", 250),  # below the sum of the tries, to see who is back
 )
+KEEPALIVE_MS = (30_000, 10_000)
+"""After so much silence the runtime is asked for a sign of life, and after so much more given up. A server
+hangs up on whoever asks often without sending, so gRPC asks a stream's twice, then once a minute or never:
+streams have their `idle_timeout` beside."""
 
 
 def _itself(reply: R) -> R:
@@ -239,9 +243,18 @@ class Channel:
                 raise SessionClosedError("the client was closed")
             if self._channel is None:
                 PROCESS.check(self.endpoint)
-                proxy = (("grpc.enable_http_proxy", 0),) if is_local(self.endpoint) else ()
-                self._channel = grpc.insecure_channel(self.endpoint, options=(*_OPTIONS, *proxy))
+                self._channel = grpc.insecure_channel(self.endpoint, options=self._options())
             return self._channel
+
+    def _options(self) -> list[tuple[str, int]]:
+        """Return how gRPC is to connect."""
+        interval, patience = KEEPALIVE_MS
+        options = [
+            *_OPTIONS,
+            ("grpc.keepalive_time_ms", interval),
+            ("grpc.keepalive_timeout_ms", patience),
+        ]
+        return [*options, ("grpc.enable_http_proxy", 0)] if is_local(self.endpoint) else options
 
     def close(self) -> None:
         """End all calls, and the connection; it may be done twice."""

@@ -60,6 +60,33 @@ class Line(Protocol):
         """Translate what gRPC raised."""
 
 
+class Awaited(Future[T]):
+    """A future that ends in the child of a fork, too, where no answer comes.
+
+    Parameters
+    ----------
+    method : str
+        For the message.
+    """
+
+    def __init__(self, method: str) -> None:
+        super().__init__()
+        self._method = method
+        PROCESS.watch(self)
+
+    def abandon(self) -> None:
+        """End with an error that says so."""
+        # A thread of the parent may have held the lock at that moment, and what it was to call is the
+        # parent's business: neither is touched.
+        self._condition = threading.Condition()
+        self._done_callbacks: list[Callable[[Future[T]], object]] = []
+        self._waiters = []
+        if not self.done():
+            self.set_exception(
+                SessionClosedError(f"this {self._method} belongs to the process that was forked")
+            )
+
+
 class Flight(Generic[R, T]):
     """One call on its way, with its further tries.
 
@@ -86,7 +113,7 @@ class Flight(Generic[R, T]):
         *,
         patience: float = sum(PAUSES),
     ) -> None:
-        self.future: Future[T] = Future()
+        self.future: Future[T] = Awaited(ask.method)
         self._line = line
         self._ask = ask
         self._then = then

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy.typing as npt
 
-from predsession.edge.base import Connected
+from predsession.edge.base import Connected, check_idle
 from predsession.edge.flight import Ask
 from predsession.edge.generation import TokenStream, as_frame, as_messages
 from predsession.errors import SourceError
@@ -108,6 +108,7 @@ class Generating(Connected):
         frequency_penalty: float = 0.0,
         max_tokens: int = 512,
         do_sample: bool = False,
+        idle_timeout: float | None = 120.0,
     ) -> TokenStream:
         """Have the model write.
 
@@ -127,6 +128,8 @@ class Generating(Connected):
             So many tokens at most.
         do_sample : bool
             Draw, instead of taking the likeliest.
+        idle_timeout : float or None
+            Seconds without a token, the first included, that raise RequestTimeoutError; None: never.
 
         Returns
         -------
@@ -136,10 +139,11 @@ class Generating(Connected):
         Raises
         ------
         SourceError
-            If the messages are one text, or a picture is no (H, W, 3) uint8.
+            If the messages are one text, a picture is no (H, W, 3) uint8, or `idle_timeout` no time.
         SessionClosedError
             If the client was closed.
         """
+        check_idle(idle_timeout)
         request = pb.GenaiGenerateRequest(
             session_id=session_id,
             messages_json=as_messages(messages),
@@ -159,7 +163,8 @@ class Generating(Connected):
                 )
             )
         ask = Ask("GenaiGenerate", request.SerializeToString(), pb.GenaiGenerateResponse, None)
-        return TokenStream(self._channel.stream(ask), f"GenaiGenerate {session_id!r} at {self.endpoint}")
+        what = f"GenaiGenerate {session_id!r} at {self.endpoint}"
+        return TokenStream(self._channel.stream(ask), what, idle_timeout)
 
     def genai_abort(self, session_id: str) -> bool:
         """Have the model stop writing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import TracebackType
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.edge.flight import Stream
-from predsession.errors import ProtocolError, ServerFaultError, SourceError
+from predsession.errors import ProtocolError, RequestTimeoutError, ServerFaultError, SourceError
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.jsontypes import JSON
 
@@ -37,10 +38,15 @@ class TokenStream:
         The call.
     what : str
         For messages: which session.
+    idle_timeout : float or None
+        Seconds without a token that end it.
     """
 
-    def __init__(self, stream: Stream[pb.GenaiGenerateResponse], what: str) -> None:
+    def __init__(
+        self, stream: Stream[pb.GenaiGenerateResponse], what: str, idle_timeout: float | None
+    ) -> None:
         self._stream = stream
+        self._idle_timeout = idle_timeout
         self._what = what
         self.finish_reason: FinishReason | None = None
 
@@ -52,7 +58,7 @@ class TokenStream:
         """Wait for the next token; after the last one `finish_reason` is known."""
         if self.finish_reason is not None:
             raise StopIteration
-        for message in self._stream:
+        while (message := self._next()) is not None:
             event = message.WhichOneof("event")
             if event == "token":
                 return message.token
@@ -62,6 +68,22 @@ class TokenStream:
         if self._stream.cancelled:
             raise StopIteration
         raise ProtocolError(f"{self._what}: the text broke off, and no reason came")
+
+    def _next(self) -> pb.GenaiGenerateResponse | None:
+        """Wait for the next message, None after the last one; raise RequestTimeoutError if none comes."""
+        if self._idle_timeout is None:
+            return next(self._stream, None)
+        late = threading.Event()
+        timer = threading.Timer(self._idle_timeout, _give_up, (self._stream, late))
+        timer.daemon = True
+        timer.start()
+        try:
+            message = next(self._stream, None)
+        finally:
+            timer.cancel()
+        if message is None and late.is_set():
+            raise RequestTimeoutError(f"{self._what}: no token within {self._idle_timeout:g} s")
+        return message
 
     def _finish(self, reason: int) -> None:
         """Note why it ended; raise ServerFaultError if by an error."""
@@ -93,6 +115,12 @@ class TokenStream:
         """End it."""
         if "_stream" in self.__dict__:
             self._stream.cancel()
+
+
+def _give_up(stream: Stream[pb.GenaiGenerateResponse], late: threading.Event) -> None:
+    """End a call that says nothing."""
+    late.set()
+    stream.cancel()
 
 
 def as_message(message: str | Mapping[str, JSON]) -> str:

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import numpy as np
 import numpy.typing as npt
 
-from predsession.edge.base import Connected
+from predsession.edge.base import Connected, check_idle
 from predsession.edge.exchange import ask_batch, ask_infer, failed_infer, read_batch, read_frame, read_infer
 from predsession.edge.flight import Ask
 from predsession.edge.pipeline import Pipeline
@@ -290,7 +290,7 @@ class Inferring(Connected):
         raw_output_only: bool = False,
         max_consecutive_failures: int | None = 10,
         queue_size: int = 100,
-        idle_timeout: float | None = None,
+        idle_timeout: float | None = 60.0,
     ) -> Subscription:
         """Run a camera of the runtime through a model.
 
@@ -311,7 +311,7 @@ class Inferring(Connected):
         queue_size : int
             Frames that are kept for a slow caller; the oldest is dropped.
         idle_timeout : float or None
-            Seconds without a frame that raise.
+            Seconds without a frame, a failed one included, that raise RequestTimeoutError; None: never.
 
         Returns
         -------
@@ -321,12 +321,13 @@ class Inferring(Connected):
         Raises
         ------
         SourceError
-            If `fps` is negative, or `queue_size` not above 0.
+            If `fps` is negative, `queue_size` not above 0, or `idle_timeout` no time.
         SessionClosedError
             If the client was closed.
         """
         if not 0 <= fps < 2**32 or queue_size < 1:
             raise SourceError(f"fps is {fps}, queue_size is {queue_size}; wanted 0 or more, and 1 or more")
+        check_idle(idle_timeout)
         request = pb.StreamInferRequest(
             model_id=model,
             stream_id=stream,

@@ -26,6 +26,13 @@ class Forgetful(Protocol):
         """Give up what is the parent's, and return it."""
 
 
+class Abandoned(Protocol):
+    """What can have no answer in the child of a fork."""
+
+    def abandon(self) -> None:
+        """End with an error that says so."""
+
+
 class Process:
     """Counts the calls that are on their way."""
 
@@ -36,6 +43,7 @@ class Process:
         self._going = 0
         self._lock = threading.Lock()
         self._channels: weakref.WeakSet[Forgetful] = weakref.WeakSet()
+        self._futures: weakref.WeakSet[Abandoned] = weakref.WeakSet()
         # To end what belongs to the parent would touch gRPC: it is kept.
         self._inherited: list[grpc.Channel | None] = []
 
@@ -48,6 +56,16 @@ class Process:
             It is held weakly.
         """
         self._channels.add(channel)
+
+    def watch(self, future: Abandoned) -> None:
+        """Tell what waits for an answer of the next fork.
+
+        Parameters
+        ----------
+        future : Abandoned
+            It is held weakly.
+        """
+        self._futures.add(future)
 
     def check(self, endpoint: str) -> None:
         """Refuse to touch gRPC where that is unsafe.
@@ -98,6 +116,8 @@ class Process:
         self._lock = threading.Lock()
         for channel in list(self._channels):
             self._inherited.append(channel.forget())
+        for future in list(self._futures):
+            future.abandon()
 
 
 PROCESS = Process()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from edge_kit import Runtime, endless
+from edge_kit import Runtime, endless, slowly
 
 from predsession import TransportError
 from predsession.edge import InferenceClient
@@ -66,6 +66,29 @@ def test_forks_after_the_first_use(state: str) -> None:
     with Runtime(StreamInfer=endless) as runtime:
         out, errors = _python(USE + FORKS, runtime.endpoint, state).communicate(timeout=60)
     assert out == "True [0, 0, 0, 0, 0] True\n", errors
+
+
+WAITS = """
+import concurrent.futures, signal
+future = client.infer_async(array, "m", 20_000)
+called = []
+future.add_done_callback(called.append)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    good = concurrent.futures.wait([future], 10).done == {future} and called == []
+    error = future.exception(10)
+    good = good and type(error).__name__ == "SessionClosedError" and "process that was forked" in str(error)
+    os._exit(0 if good else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), future.result(20).ok, len(called))
+"""
+
+
+def test_a_future_of_the_parent_ends_in_the_child() -> None:
+    """In the child of a fork it says whose it is; in the parent it goes on, and is called back there only."""
+    with Runtime(Infer=slowly(0.5)) as runtime:
+        out, errors = _python(USE + WAITS, runtime.endpoint).communicate(timeout=60)
+    assert out == "0 True 1\n", errors
 
 
 def test_a_process_that_never_closes_ends() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import itertools
 import logging
 import threading
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 import grpc
 import numpy as np
 import pytest
-from edge_kit import OK, M, Runtime, abort, endless, frames
+from edge_kit import OK, M, Runtime, abort, endless, frames, slow_link
 
 from predsession import (
     NotFoundError,
@@ -23,7 +24,7 @@ from predsession import (
     SessionClosedError,
     TransportError,
 )
-from predsession.edge import FinishReason, InferenceClient
+from predsession.edge import FinishReason, InferenceClient, channel
 
 
 @pytest.fixture
@@ -300,3 +301,53 @@ def test_one_garbled_frame_is_a_failed_frame(
     with caplog.at_level(logging.WARNING, "predsession.edge"):
         assert [number for number, _ in client.subscribe("cam", "m")] == [0, 1, 3, 4, 5]
     assert "frame 2 failed" in caplog.text
+
+
+def _silence(_request: object, context: grpc.ServicerContext) -> Iterator[object]:
+    """Say nothing, as long as somebody listens."""
+    ended = threading.Event()
+    context.add_callback(ended.set)
+    ended.wait(20)
+    yield from ()
+
+
+def test_a_silent_model_is_given_up(runtime: Runtime, client: InferenceClient) -> None:
+    """Without a token for so long the stream raises, and the call ends on the runtime."""
+
+    def stops(request: object, context: grpc.ServicerContext) -> Iterator[object]:
+        yield M.GenaiGenerateResponse(token="a")
+        yield from _silence(request, context)
+
+    runtime.answers["GenaiGenerate"] = stops
+    stream = client.genai_generate("s", [], idle_timeout=0.3)
+    assert next(stream) == "a"
+    with pytest.raises(RequestTimeoutError, match=r"no token within 0\.3 s"):
+        next(stream)
+    assert list(stream) == []
+    assert runtime.cancelled.wait(10)
+
+
+def test_a_silent_link_is_noticed(runtime: Runtime) -> None:
+    """A link that hands on nothing more, and stays open, ends a subscription when its time is over."""
+    silent = threading.Event()
+    with slow_link(runtime.endpoint, 0, silent) as endpoint, InferenceClient(endpoint) as client:
+        subscription = client.subscribe("cam", "m", idle_timeout=0.3)
+        next(subscription)
+        silent.set()
+        with pytest.raises(RequestTimeoutError, match=r"no frame within 0\.3 s"):
+            for _ in subscription:
+                pass
+
+
+def test_signs_of_life_are_asked_for() -> None:
+    """GRPC is told to ask a silent runtime for a sign of life, more seldom than servers take amiss."""
+    options = dict(channel.Channel("10.0.0.1:1")._options())
+    assert options["grpc.keepalive_time_ms"] >= 10_000
+    assert 0 < options["grpc.keepalive_timeout_ms"] <= 20_000
+    assert "grpc.http2.max_pings_without_data" not in options
+
+
+def test_streams_are_not_waited_for_without_end() -> None:
+    """Whoever says nothing about it waits a minute for a frame, and two for a token."""
+    for method, seconds in ((InferenceClient.subscribe, 60), (InferenceClient.genai_generate, 120)):
+        assert inspect.signature(method).parameters["idle_timeout"].default == seconds

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from predsession.edge.endpoint import find_endpoint, is_local
 from predsession.errors import ProtocolError, SourceError
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import from_embedding, from_post_result, to_post_result
@@ -290,3 +291,28 @@ def test_a_code_longer_than_its_mask_can_need_is_refused() -> None:
         assert tracemalloc.get_traced_memory()[1] < 32 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "local"),
+    [
+        ("unix:///run/x.sock", True),
+        ("127.0.0.1:1", True),
+        ("localhost:1", True),
+        ("[::1]:1", True),
+        ("dns:localhost:1", True),
+        ("dns:///localhost:1", True),
+        ("dns://8.8.8.8/LOCALHOST:1", True),
+        ("ipv4:127.0.0.1:1", True),
+        ("ipv4:127.0.0.1:1,127.0.0.1:2", True),
+        ("ipv6:[::1]:1", True),
+        ("ipv4:127.0.0.1:1,10.0.0.1:2", False),
+        ("dns:///camera:1", False),
+        ("dns://127.0.0.1/camera:1", False),
+        ("10.0.0.1:1", False),
+        ("localhost.example:1", False),
+    ],
+)
+def test_no_proxy_stands_before_this_machine(endpoint: str, local: bool) -> None:
+    """Loopback addresses are known in all the ways that gRPC has to write them."""
+    assert is_local(find_endpoint(endpoint)) is local
