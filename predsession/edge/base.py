@@ -104,7 +104,7 @@ def seconds_of(timeout_ms: float) -> float:
     Parameters
     ----------
     timeout_ms : float
-        Milliseconds, above 0.
+        Milliseconds, 1 or more: the wire has no parts of one, and 0 would be no deadline at all.
 
     Returns
     -------
@@ -116,8 +116,8 @@ def seconds_of(timeout_ms: float) -> float:
     SourceError
         If it is no time that can be waited.
     """
-    if not 0 < timeout_ms < 2**32:
-        raise SourceError(f"timeout_ms is {timeout_ms}; wanted milliseconds above 0, below 2**32")
+    if not 1 <= timeout_ms < 2**32:
+        raise SourceError(f"timeout_ms is {timeout_ms}; wanted milliseconds, 1 or more, below 2**32")
     return timeout_ms / 1000
 
 
@@ -136,3 +136,26 @@ def check_idle(seconds: float | None) -> None:
     """
     if seconds is not None and not 0 < seconds <= MAX_SECONDS:
         raise SourceError(f"idle_timeout is {seconds}; wanted seconds above 0, or None")
+
+
+def check_priority(priority: int) -> int:
+    """Return a priority.
+
+    Parameters
+    ----------
+    priority : int
+        0 to 7, 7 first.
+
+    Returns
+    -------
+    int
+        The same.
+
+    Raises
+    ------
+    SourceError
+        If it is another.
+    """
+    if not 0 <= priority <= 7:
+        raise SourceError(f"priority is {priority}; wanted 0 to 7, 7 first")
+    return priority

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy.typing as npt
 
-from predsession.edge.base import seconds_of
+from predsession.edge.base import check_priority, seconds_of
 from predsession.edge.faults import refused
 from predsession.edge.flight import Ask
 from predsession.edge.result import BatchInferItem, InferenceResult
@@ -232,8 +232,7 @@ def _call(
 ) -> InferCall:
     """Check one request."""
     seconds_of(timeout_ms)
-    if not 0 <= priority <= 7:
-        raise SourceError(f"priority is {priority}; wanted 0 to 7, 7 first")
+    check_priority(priority)
     if not model_id:
         raise SourceError("model_id is empty; list_models() tells what the runtime has")
     return InferCall.of(

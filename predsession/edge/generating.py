@@ -12,6 +12,7 @@ from predsession.edge.flight import Ask
 from predsession.edge.generation import TokenStream, as_frame, as_messages
 from predsession.errors import SourceError
 from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.writing import written
 from predsession.wire.jsontypes import JSON
 
 CREATE_SECONDS = 300.0
@@ -61,7 +62,8 @@ class Generating(Connected):
         """
         if kind not in _KINDS:
             raise SourceError(f"kind is {kind!r}; wanted llm or vlm")
-        request = pb.GenaiCreateSessionRequest(
+        request = written(
+            pb.GenaiCreateSessionRequest,
             hef_path=hef_path,
             kind=_KINDS[kind],
             lora_name=lora_name,
@@ -90,7 +92,7 @@ class Generating(Connected):
             If the client was closed.
         """
         # The wire's own oddity: the session's id travels in the field of the path.
-        request = pb.GenaiCreateSessionRequest(hef_path=session_id)
+        request = written(pb.GenaiCreateSessionRequest, hef_path=session_id)
         reply = self._ask("GenaiDestroySession", request, pb.Status)
         if reply.code:
             raise self._refused(reply, f"GenaiDestroySession {session_id!r} (code {reply.code})")
@@ -144,16 +146,18 @@ class Generating(Connected):
             If the client was closed.
         """
         check_idle(idle_timeout)
-        request = pb.GenaiGenerateRequest(
+        request = written(
+            pb.GenaiGenerateRequest,
             session_id=session_id,
             messages_json=as_messages(messages),
             image_frames=[as_frame(each) for each in images],
-            stop_tokens=stop_tokens,
+            stop_tokens=[*stop_tokens],
         )
         chosen = (temperature, top_p, top_k, frequency_penalty, max_tokens, do_sample)
         if chosen != (0.0, 1.0, 0, 0.0, 512, False):
             request.params.CopyFrom(
-                pb.GenaiGeneratorParams(
+                written(
+                    pb.GenaiGeneratorParams,
                     temperature=temperature,
                     top_p=top_p,
                     top_k=top_k,
@@ -179,5 +183,5 @@ class Generating(Connected):
         bool
             False if the runtime knows no such session.
         """
-        reply = self._ask("GenaiAbort", pb.GenaiAbortRequest(session_id=session_id), pb.Status)
+        reply = self._ask("GenaiAbort", written(pb.GenaiAbortRequest, session_id=session_id), pb.Status)
         return reply.success

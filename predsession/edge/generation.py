@@ -15,6 +15,7 @@ import numpy.typing as npt
 from predsession.edge.flight import Stream
 from predsession.errors import ProtocolError, RequestTimeoutError, ServerFaultError, SourceError
 from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.tensors import as_array
 from predsession.wire.jsontypes import JSON
 
 
@@ -135,8 +136,18 @@ def as_message(message: str | Mapping[str, JSON]) -> str:
     -------
     str
         JSON.
+
+    Raises
+    ------
+    SourceError
+        If it cannot be written as JSON.
     """
-    return message if isinstance(message, str) else json.dumps(message)
+    if isinstance(message, str):
+        return message
+    try:
+        return json.dumps(message, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise SourceError(f"a message cannot be written as JSON: {error}") from None
 
 
 def as_frame(image: bytes | npt.ArrayLike) -> bytes:
@@ -159,7 +170,7 @@ def as_frame(image: bytes | npt.ArrayLike) -> bytes:
     """
     if isinstance(image, bytes):
         return image
-    pixels = np.asarray(image)
+    pixels = as_array(image, name="a picture")
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
         raise SourceError(f"a picture is {pixels.shape} {pixels.dtype}; wanted (H, W, 3) uint8, RGB")
     return pixels.tobytes()

@@ -1,4 +1,7 @@
-"""The client's calls that run models: one picture, several, many, a camera."""
+"""The client's calls that run models: one picture, several, many, a camera.
+
+Parameters have the order of the platform's own client, so that calls written for it mean the same here.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from predsession.edge.result import BatchInferItem, InferenceResult
 from predsession.edge.subscription import Subscription
 from predsession.errors import SourceError
 from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.writing import written
 
 Array = npt.NDArray[np.generic]
 
@@ -28,7 +32,6 @@ class Inferring(Connected):
         image: npt.ArrayLike,
         model_id: str,
         timeout_ms: int = 5000,
-        *,
         priority: int = 4,
         session_id: str = "",
     ) -> InferenceResult:
@@ -72,7 +75,6 @@ class Inferring(Connected):
         image: npt.ArrayLike,
         model_id: str,
         timeout_ms: int = 5000,
-        *,
         priority: int = 4,
         session_id: str = "",
     ) -> Future[InferenceResult]:
@@ -230,8 +232,8 @@ class Inferring(Connected):
         self,
         images: Iterable[npt.ArrayLike],
         model_id: str,
-        *,
         depth: int = 4,
+        *,
         timeout_ms: int = 5000,
         priority: int = 4,
         session_id: str = "",
@@ -285,10 +287,10 @@ class Inferring(Connected):
         stream: str,
         model: str,
         fps: int = 10,
-        *,
         session_id: str = "",
         raw_output_only: bool = False,
         max_consecutive_failures: int | None = 10,
+        *,
         queue_size: int = 100,
         idle_timeout: float | None = 60.0,
     ) -> Subscription:
@@ -327,8 +329,11 @@ class Inferring(Connected):
         """
         if not 0 <= fps < 2**32 or queue_size < 1:
             raise SourceError(f"fps is {fps}, queue_size is {queue_size}; wanted 0 or more, and 1 or more")
+        if (max_consecutive_failures or 0) < 0:
+            raise SourceError(f"max_consecutive_failures is {max_consecutive_failures}; 0 or None: no limit")
         check_idle(idle_timeout)
-        request = pb.StreamInferRequest(
+        request = written(
+            pb.StreamInferRequest,
             model_id=model,
             stream_id=stream,
             fps_limit=fps,

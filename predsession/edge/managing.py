@@ -1,4 +1,7 @@
-"""The client's calls about models, sessions, settings and counters."""
+"""The client's calls about models, sessions, settings and counters.
+
+Parameters have the order of the platform's own client, so that calls written for it mean the same here.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import numpy.typing as npt
 
-from predsession.edge.base import Connected, seconds_of
+from predsession.edge.base import Connected, check_priority, seconds_of
 from predsession.edge.endpoint import host_path
 from predsession.edge.models import (
     ModelInfo,
@@ -24,6 +27,7 @@ from predsession.edge.models import (
 from predsession.errors import NotFoundError, ProtocolError, SourceError
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import from_embedding
+from predsession.wire.edge.writing import written
 from predsession.wire.jsontypes import JSON
 
 REGISTER_SECONDS = 120.0
@@ -36,12 +40,12 @@ class Managing(Connected):
         self,
         model_path: str | os.PathLike[str],
         model_id: str | None = None,
-        *,
         owner_id: str | None = None,
         model_type: str | None = None,
         model_variant: str | None = None,
         inputs: Iterable[TensorSpec] | None = None,
         outputs: Iterable[TensorSpec] | None = None,
+        *,
         batch_size: int = 0,
         transient: bool = False,
         raw_output_only: bool = False,
@@ -78,13 +82,15 @@ class Managing(Connected):
         Raises
         ------
         SourceError
-            If a tensor's description lacks something, or has a dtype that the wire lacks.
+            If a tensor's description lacks something, has an unknown key, or a dtype that the wire lacks; if
+            the wire cannot hold something.
         PredSessionError
             `RefusedError` with the runtime's words; or what went wrong on the way.
         SessionClosedError
             If the client was closed.
         """
-        request = pb.ModelRegisterRequest(
+        request = written(
+            pb.ModelRegisterRequest,
             model_path=host_path(model_path, path_map),
             model_id=model_id or PurePosixPath(os.fspath(model_path)).stem,
             inputs=to_specs(inputs),
@@ -118,7 +124,9 @@ class Managing(Connected):
         SessionClosedError
             If the client was closed.
         """
-        reply = self._ask("UnregisterModel", pb.ModelInfo(model_id=model_id, owner_id=owner_id), pb.Status)
+        reply = self._ask(
+            "UnregisterModel", written(pb.ModelInfo, model_id=model_id, owner_id=owner_id), pb.Status
+        )
         if not reply.success:
             raise self._refused(reply, f"UnregisterModel of {model_id!r}")
 
@@ -157,7 +165,7 @@ class Managing(Connected):
             If the client was closed.
         """
         try:
-            reply = self._ask("GetModelInfo", pb.ModelInfo(model_id=model_id), pb.ModelInfo)
+            reply = self._ask("GetModelInfo", written(pb.ModelInfo, model_id=model_id), pb.ModelInfo)
         except NotFoundError as error:
             if error.status != 404:
                 raise
@@ -177,14 +185,13 @@ class Managing(Connected):
         dict
             See `SystemStats`.
         """
-        request = pb.GetStatsRequest(sampling_window_ms=sampling_window_ms)
+        request = written(pb.GetStatsRequest, sampling_window_ms=sampling_window_ms)
         return from_stats(self._ask("GetStats", request, pb.SystemStats))
 
     def create_session(
         self,
         session_id: str = "",
         app_id: str = "",
-        *,
         allowed_models: Iterable[str] = (),
         max_qps: int = 0,
         max_concurrent: int = 0,
@@ -215,7 +222,7 @@ class Managing(Connected):
         Raises
         ------
         SourceError
-            If `allowed_models` is one text.
+            If `allowed_models` is one text, `priority` not 0 to 7, or the wire cannot hold something.
         ProtocolError
             If no id came back.
         PredSessionError
@@ -225,13 +232,14 @@ class Managing(Connected):
         """
         if isinstance(allowed_models, str):
             raise SourceError("allowed_models is one text; wanted a list of ids")
-        request = pb.SessionConfig(
+        request = written(
+            pb.SessionConfig,
             session_id=session_id,
             app_id=app_id,
-            allowed_models=allowed_models,
+            allowed_models=list(allowed_models),
             max_qps=max_qps,
             max_concurrent=max_concurrent,
-            priority=priority,
+            priority=check_priority(priority),
         )
         reply = self._ask("CreateSession", request, pb.SessionCreateResponse)
         if not reply.status.success:
@@ -255,7 +263,7 @@ class Managing(Connected):
         SessionClosedError
             If the client was closed.
         """
-        reply = self._ask("DestroySession", pb.SessionConfig(session_id=session_id), pb.Status)
+        reply = self._ask("DestroySession", written(pb.SessionConfig, session_id=session_id), pb.Status)
         if not reply.success:
             raise self._refused(reply, f"DestroySession {session_id!r}")
 
@@ -264,7 +272,6 @@ class Managing(Connected):
         self,
         session_id: str = "",
         app_id: str = "",
-        *,
         allowed_models: Iterable[str] = (),
         max_qps: int = 0,
         max_concurrent: int = 0,
@@ -337,7 +344,7 @@ class Managing(Connected):
             whole = False
         if not whole:
             raise SourceError(f"config is no JSON object: {str(config)[:80]}")
-        request = pb.UpdatePostprocessConfigRequest(model_id=model_id, config_json=text)
+        request = written(pb.UpdatePostprocessConfigRequest, model_id=model_id, config_json=text)
         reply = self._ask("UpdatePostprocessConfig", request, pb.UpdatePostprocessConfigResponse)
         if not reply.status.success:
             raise self._refused(reply.status, f"UpdatePostprocessConfig of {model_id!r}")
@@ -365,7 +372,9 @@ class Managing(Connected):
             If the client was closed.
         """
         seconds = seconds_of(timeout_ms)
-        reply = self._ask("EncodeText", pb.EncodeTextRequest(text=text), pb.EncodeTextResponse, seconds)
+        reply = self._ask(
+            "EncodeText", written(pb.EncodeTextRequest, text=text), pb.EncodeTextResponse, seconds
+        )
         # Runtimes leave `success` false here when all is well, and mean `code`.
         if reply.status.code or not reply.embedding.data:
             raise self._refused(reply.status, f"EncodeText (code {reply.status.code})")

@@ -151,12 +151,15 @@ def to_specs(specs: Iterable[TensorSpec] | None) -> list[pb.TensorSpec]:
     Raises
     ------
     SourceError
-        If one lacks its shape or its dtype, or the wire lacks the dtype.
+        If one lacks its shape or its dtype, has an unknown key, or the wire lacks the dtype.
     """
     messages = []
     for spec in specs or ():
         if "shape" not in spec or "dtype" not in spec:
             raise SourceError(f"a tensor is described by shape and dtype; this one has {sorted(spec)}")
+        unknown = sorted(spec.keys() - TensorSpec.__annotations__.keys())
+        if unknown:
+            raise SourceError(f"a tensor's description has {unknown}; known: {[*TensorSpec.__annotations__]}")
         messages.append(to_spec(**spec))
     return messages
 

@@ -125,6 +125,40 @@ def test_wrong_arguments_are_errors_before_anything_is_sent(
         lambda: client.genai_generate("s", "hello"),
         lambda: client.genai_generate("s", [], images=[np.zeros((2, 2), np.uint8)]),
         lambda: client.genai_create_session("/x.hef", "llama"),
+        lambda: client.create_session(max_qps=-1),
+        lambda: client.create_session(max_concurrent=2**32),
+        lambda: client.create_session(max_qps=2.5),
+        lambda: client.create_session(priority=99),
+        lambda: client.create_session(allowed_models=["a", 5]),
+        lambda: client.create_session("\ud800"),
+        lambda: client.get_stats(sampling_window_ms=-1),
+        lambda: client.register_model("/x.hef", batch_size=-1),
+        lambda: client.register_model("/x.hef", inputs=[{"shape": [1], "dtype": "uint8", "nmae": "x"}]),
+        lambda: client.register_model("/x.hef", inputs=[{"shape": [1.5], "dtype": "uint8"}]),
+        lambda: client.register_model("/x.hef", inputs=[{"shape": [-2], "dtype": "uint8"}]),
+        lambda: client.genai_generate("s", [], max_tokens=-1),
+        lambda: client.genai_generate("s", [], idle_timeout=0),
+        lambda: client.genai_generate("s", [{"role": {1, 2}}]),
+        lambda: client.genai_generate("s", [], images=[[[1], [1, 2]]]),
+        lambda: client.infer([[1], [1, 2]], "m"),
+        lambda: client.infer(np.ma.array([1, 2], mask=[0, 1]), "m"),
+        lambda: client.infer(PICTURE, "\ud800"),
+        lambda: client.infer(PICTURE, "m", session_id=5),
+        lambda: client.infer(PICTURE, "m", priority=1.5),
+        lambda: client.infer(PICTURE, "m", timeout_ms=0.5),
+        lambda: client.infer(PICTURE, "m", timeout_ms=float("nan")),
+        lambda: client.subscribe("\ud800", "m"),
+        lambda: client.subscribe("cam", "m", fps=1.5),
+        lambda: client.subscribe("cam", "m", idle_timeout=float("nan")),
+        lambda: client.subscribe("cam", "m", max_consecutive_failures=-1),
+        lambda: client.connect(timeout=float("inf")),
+        lambda: client.connect(timeout=-1),
+        lambda: client.encode_text("\ud800"),
+        lambda: client.get_model_info("\ud800"),
+        lambda: client.unregister_model("\ud800"),
+        lambda: client.destroy_session("\ud800"),
+        lambda: client.genai_abort("\ud800"),
+        lambda: client.genai_destroy_session("\ud800"),
     ):
         with pytest.raises(SourceError):
             wrong()
@@ -692,3 +726,33 @@ def test_many_interrupted_leave_nothing_on_its_way(
         assert all(ended.acquire(timeout=10) for _ in range(4))
     finally:
         release.set()
+
+
+def test_the_order_of_parameters(runtime: Runtime, client: InferenceClient) -> None:
+    """Calls written by position, for the platform's own client, mean here what they mean there."""
+    runtime.answers.update(
+        RegisterModel=lambda *_: M.ModelRegisterResponse(status=OK),
+        CreateSession=lambda *_: M.SessionCreateResponse(session_id="s", status=OK),
+        StreamInfer=lambda *_: iter(()),
+    )
+    for result in (
+        client.infer(PICTURE, "m", 900, 7, "s"),
+        client.infer_async(PICTURE, "m", 900, 7, "s").result(),
+    ):
+        assert result.ok
+        asked = runtime.last("Infer")
+        assert (asked.timeout_ms, asked.priority, asked.session_id) == (900, 7, "s")
+    assert len(list(client.infer_many([PICTURE] * 3, "m", 2))) == 3
+    assert list(client.subscribe("cam", "m", 5, "s", True, 3)) == []
+    assert runtime.last("StreamInfer") == M.StreamInferRequest(
+        model_id="m", stream_id="cam", fps_limit=5, session_id="s", raw_output_only=True
+    )
+    spec = [{"shape": [1], "dtype": "uint8"}]
+    client.register_model("/m.hef", "m", "me", "detection", "v8", spec, spec)
+    asked = runtime.last("RegisterModel")
+    assert (asked.owner_id, asked.model_type, asked.model_variant) == ("me", "detection", "v8")
+    assert len(asked.inputs) == len(asked.outputs) == 1
+    client.create_session("s", "app", ["a"], 5, 2, 6)
+    assert runtime.last("CreateSession") == M.SessionConfig(
+        session_id="s", app_id="app", allowed_models=["a"], max_qps=5, max_concurrent=2, priority=6
+    )

@@ -113,7 +113,7 @@ def test_tensors_keep_every_bit(array: np.ndarray) -> None:
     ("array", "dtype"),
     [
         (np.array([-(2**31), 2**31 - 1]), "int32"),
-        (np.array([0, 2**32 - 1]), "uint32"),
+        (np.array([0, 2**32 - 1], np.uint64), "uint32"),
         (np.array([7], np.uint64), "uint32"),
         (np.array([0.5, np.inf, np.nan]), "float32"),
         (np.array([True, False]), "uint8"),
@@ -132,6 +132,7 @@ def test_dtypes_that_the_wire_lacks_are_cast_if_exact(array: np.ndarray, dtype: 
     "array",
     [
         np.array([2**32]),
+        np.array([2**31]),
         np.array([-1, 2**31]),
         np.array([0.1]),
         np.array([1e300]),

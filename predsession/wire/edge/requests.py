@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.tensors import CODES, Array, as_wire_array
+from predsession.wire.edge.writing import written
 
 _TENSOR_DATA, _REQUEST_INPUTS, _BATCH_REQUESTS = b"\x1a", b"\x12", b"\x0a"  # number << 3 | 2: with a length
 
@@ -69,10 +70,14 @@ class InferCall:
         Raises
         ------
         SourceError
-            If an array cannot be sent as it is.
+            If an array cannot be sent as it is, or the wire cannot hold a field.
         """
-        message = pb.InferRequest(
-            model_id=model_id, timeout_ms=timeout_ms, priority=priority, session_id=session_id
+        message = written(
+            pb.InferRequest,
+            model_id=model_id,
+            timeout_ms=timeout_ms,
+            priority=priority,
+            session_id=session_id,
         )
         ready = [as_wire_array(each, name=f"input {number}") for number, each in enumerate(inputs)]
         return cls(message.SerializeToString(), ready)

@@ -1,7 +1,8 @@
 """Arrays <-> `Tensor` messages: exactly, or not at all.
 
 The wire has eight dtypes. An array of another one is cast if every value stays what it is, and refused
-otherwise; the bytes of one dtype never travel under the name of another.
+otherwise; the bytes of one dtype never travel under the name of another. What it is cast to
+depends on its dtype alone, not on its values: a stream of arrays does not change its dtype on the way.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from predsession.errors import ProtocolError, SourceError
 from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.writing import written
 
 Array = npt.NDArray[np.generic]
 
@@ -37,7 +39,7 @@ DTYPES: Mapping[int, np.dtype[np.generic]] = MappingProxyType({code: dtype for d
 NAMES: Mapping[str, pb.DataType] = MappingProxyType({dtype.name: code for dtype, code in CODES.items()})
 """The wire's dtype for each name: "uint8", "float32"."""
 
-_SUBSTITUTES = MappingProxyType({"b": ("u1",), "i": ("<i4", "<u4"), "u": ("<u4",), "f": ("<f4",)})
+_SUBSTITUTES = MappingProxyType({"b": ("u1",), "i": ("<i4",), "u": ("<u4",), "f": ("<f4",)})
 _MAX_SIDE = 2**31 - 1
 
 
@@ -61,7 +63,7 @@ def as_wire_array(array: npt.ArrayLike, *, name: str = "array") -> Array:
     SourceError
         If its dtype is none of the wire's and no cast to one keeps every value; if it is too large.
     """
-    given = np.asarray(array)
+    given = as_array(array, name=name)
     if given.dtype.kind not in "biuf":
         raise SourceError(f"{name} is {given.shape} {given.dtype}; the wire has {_names()}")
     wanted = given.dtype.newbyteorder("<")
@@ -71,6 +73,35 @@ def as_wire_array(array: npt.ArrayLike, *, name: str = "array") -> Array:
     if any(side > _MAX_SIDE for side in given.shape):
         raise SourceError(f"{name} is {given.shape}; a side of a tensor is at most {_MAX_SIDE}")
     return np.ascontiguousarray(given, wanted)
+
+
+def as_array(array: npt.ArrayLike, *, name: str = "array") -> Array:
+    """Return what a caller gave as an array.
+
+    Parameters
+    ----------
+    array : array-like
+        Of any shape and dtype.
+    name : str
+        What a message calls it.
+
+    Returns
+    -------
+    ndarray
+        The array itself where it is one.
+
+    Raises
+    ------
+    SourceError
+        If it is no array: rows of different lengths; or one with masked places, which the wire lacks.
+    """
+    try:
+        given: Array = np.asarray(array)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SourceError(f"{name} is no array: {error}") from None
+    if np.ma.is_masked(array):
+        raise SourceError(f"{name} has masked places, which the wire lacks: fill them first")
+    return given
 
 
 def _cast(array: Array, name: str) -> Array:
@@ -199,7 +230,7 @@ def to_spec(
     Raises
     ------
     SourceError
-        If the wire lacks the dtype.
+        If the wire lacks the dtype, or cannot hold something.
     """
     try:
         known = np.dtype(dtype).newbyteorder("<")
@@ -207,4 +238,13 @@ def to_spec(
         known = np.dtype("O")
     if known not in CODES:
         raise SourceError(f"tensor {name!r} is {dtype}; the wire has {_names()}")
-    return pb.TensorSpec(shape=list(shape), dtype=CODES[known], name=name, layout=layout, byte_size=byte_size)
+    if isinstance(shape, str | int) or any(side < -1 for side in shape):
+        raise SourceError(f"tensor {name!r} has the shape {shape!r}; wanted sides, -1 for one that may vary")
+    return written(
+        pb.TensorSpec,
+        shape=list(shape),
+        dtype=CODES[known],
+        name=name,
+        layout=layout,
+        byte_size=byte_size,
+    )
