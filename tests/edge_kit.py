@@ -219,7 +219,9 @@ class Runtime:
         return make(
             stream if streams else unary,
             request_deserializer=getattr(M, request).FromString,
-            response_serializer=lambda message: message.SerializeToString(),
+            response_serializer=lambda message: (
+                message if isinstance(message, bytes) else message.SerializeToString()
+            ),
         )
 
     def last(self, name: str) -> Any:

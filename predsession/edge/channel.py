@@ -227,7 +227,7 @@ class Channel:
         call = self._open().unary_stream(
             f"/{SERVICE}/{ask.method}",
             request_serializer=_untouched,
-            response_deserializer=ask.reply.FromString,
+            response_deserializer=_untouched,  # gRPC would end the call at the first that it cannot read
         )
         try:
             return Stream(self, ask, call(ask.payload, timeout=ask.seconds))

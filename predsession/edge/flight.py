@@ -14,10 +14,16 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from predsession.edge.process import PROCESS
-from predsession.errors import ConnectError, PredSessionError, SessionClosedError, TransportError
+from predsession.errors import (
+    ConnectError,
+    PredSessionError,
+    ProtocolError,
+    SessionClosedError,
+    TransportError,
+)
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
@@ -240,7 +246,7 @@ class Stream(Generic[R]):
         gRPC's own.
     """
 
-    def __init__(self, line: Line, ask: Ask[R], call: grpc._CallIterator[R]) -> None:
+    def __init__(self, line: Line, ask: Ask[R], call: grpc._CallIterator[bytes]) -> None:
         self._line = line
         self._ask = ask
         self._call = call
@@ -254,13 +260,13 @@ class Stream(Generic[R]):
         return self
 
     def __next__(self) -> R:
-        """Return the next answer; end after the last one, or once it is cancelled."""
-        if self._end_noted.locked():
+        """Return the next answer, end after the last one; raise at one that cannot be read, and go on."""
+        if self.ended:
             raise StopIteration
         if self._pid != os.getpid():
             raise SessionClosedError(f"this {self._ask.method} belongs to the process that was forked")
         try:
-            reply = next(self._call)
+            raw = next(self._call)
         except StopIteration:
             self._end()
             raise
@@ -270,7 +276,15 @@ class Stream(Generic[R]):
                 raise StopIteration from None
             raise self._line.failure(error, self._ask) from None
         self._line.reached = True
-        return reply
+        try:
+            return self._ask.reply.FromString(raw)
+        except DecodeError as error:
+            raise ProtocolError(f"{self._ask.method}: an answer cannot be read ({error})") from None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self._end_noted.locked()
 
     def cancel(self) -> None:
         """End the call, here and on the server."""

@@ -196,4 +196,6 @@ def as_messages(messages: Iterable[str | Mapping[str, JSON]]) -> list[str]:
     """
     if isinstance(messages, str):
         raise SourceError("messages is one text; wanted a list of messages")
+    if isinstance(messages, Mapping):
+        raise SourceError("messages is one message; wanted a list of messages")
     return [as_message(each) for each in messages]

@@ -270,8 +270,8 @@ class Inferring(Connected):
         PredSessionError
             If the connection broke.
         """
-        if depth < 1:
-            raise SourceError(f"depth is {depth}; wanted a number above 0")
+        if depth < 1 or depth != int(depth):
+            raise SourceError(f"depth is {depth}; wanted a whole number above 0")
 
         def send(image: npt.ArrayLike) -> Future[InferenceResult]:
             """Send one picture."""

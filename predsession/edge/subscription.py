@@ -18,7 +18,7 @@ from typing import Self
 
 from predsession.edge.flight import Stream
 from predsession.edge.result import InferenceResult
-from predsession.errors import PredSessionError, RequestTimeoutError, SessionClosedError
+from predsession.errors import PredSessionError, ProtocolError, RequestTimeoutError, SessionClosedError
 from predsession.wire.edge import inference_pb2 as pb
 
 _log = logging.getLogger("predsession.edge")
@@ -177,8 +177,7 @@ def _read(
     """Read until the end: frames to the queue, failed ones to the log."""
     failures = 0
     try:
-        for message in stream:
-            result = read(message)
+        for result in _results(stream, read):
             if result.error is None:
                 failures = 0
                 queue.put(result)
@@ -198,6 +197,23 @@ def _read(
     finally:
         queue.end(SessionClosedError(f"{what}: reading it failed"))
         stream.cancel()
+
+
+def _results(
+    stream: Stream[pb.StreamInferResponse], read: Callable[[pb.StreamInferResponse], InferenceResult]
+) -> Iterator[InferenceResult]:
+    """Yield a result for each message, and for each that cannot be read."""
+    while True:
+        try:
+            message = next(stream, None)
+        except ProtocolError as error:
+            if stream.ended:
+                raise
+            yield InferenceResult(status_message=str(error), error=error)
+        else:
+            if message is None:
+                return
+            yield read(message)
 
 
 def _latency_ms(timestamp_ns: int) -> float | None:

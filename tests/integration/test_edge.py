@@ -137,6 +137,8 @@ def test_wrong_arguments_are_errors_before_anything_is_sent(
         lambda: client.register_model("/x.hef", inputs=[{"shape": [1.5], "dtype": "uint8"}]),
         lambda: client.register_model("/x.hef", inputs=[{"shape": [-2], "dtype": "uint8"}]),
         lambda: client.genai_generate("s", [], max_tokens=-1),
+        lambda: client.genai_generate("s", {"role": "user"}),
+        lambda: list(client.infer_many([PICTURE], "m", depth=1.5)),
         lambda: client.genai_generate("s", [], idle_timeout=0),
         lambda: client.genai_generate("s", [{"role": {1, 2}}]),
         lambda: client.genai_generate("s", [], images=[[[1], [1, 2]]]),

@@ -351,3 +351,17 @@ def test_streams_are_not_waited_for_without_end() -> None:
     """Whoever says nothing about it waits a minute for a frame, and two for a token."""
     for method, seconds in ((InferenceClient.subscribe, 60), (InferenceClient.genai_generate, 120)):
         assert inspect.signature(method).parameters["idle_timeout"].default == seconds
+
+
+def test_one_frame_that_is_no_message_is_a_failed_frame(runtime: Runtime, client: InferenceClient) -> None:
+    """A label that is no UTF-8 makes a message that nothing can read: those behind it come all the same."""
+    label = M.Detection(label="Xy").SerializeToString().replace(b"Xy", b"\xe9y")
+    post = b"\x0a" + bytes([len(label)]) + label
+    unreadable = M.StreamInferResponse(frame_sequence=1, status=OK).SerializeToString()
+    unreadable += b"\x2a" + bytes([len(post)]) + post
+    good = [M.StreamInferResponse(frame_sequence=number, status=OK) for number in (0, 2)]
+    runtime.answers["StreamInfer"] = lambda *_: iter([good[0], unreadable, good[1]])
+    assert [number for number, _ in client.subscribe("cam", "m")] == [0, 2]
+    runtime.answers["StreamInfer"] = lambda *_: iter([unreadable] * 3)
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        next(client.subscribe("cam", "m", max_consecutive_failures=2))
