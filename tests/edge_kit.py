@@ -267,6 +267,7 @@ def slow_link(endpoint: str, seconds: float, silent: threading.Event | None = No
     host, _, port = endpoint.rpartition(":")
     open_sockets: list[socket.socket] = []
     silent = silent or threading.Event()
+    lock = threading.Lock()
 
     def pump(source: socket.socket, target: socket.socket) -> None:
         """Hand on what comes."""
@@ -284,17 +285,24 @@ def slow_link(endpoint: str, seconds: float, silent: threading.Event | None = No
         with suppress(OSError):
             while True:
                 here, _ = listener.accept()
+                with lock:
+                    open_sockets.append(here)
                 there = socket.create_connection((host, int(port)))
-                open_sockets.extend((here, there))
+                with lock:
+                    open_sockets.append(there)
                 for pair in ((here, there), (there, here)):
                     threading.Thread(target=pump, args=pair, daemon=True).start()
 
     listener = socket.create_server(("127.0.0.1", 0))
-    threading.Thread(target=accept, args=(listener,), daemon=True).start()
+    taking = threading.Thread(target=accept, args=(listener,), daemon=True)
+    taking.start()
     try:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
     finally:
         silent.clear()
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        taking.join(10)  # whatever it took is in the list now
         for each in (listener, *open_sockets):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
