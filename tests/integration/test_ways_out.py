@@ -368,6 +368,11 @@ def test_a_frozen_server_holds_nobody_up(numbered: Numbered) -> None:
     finally:
         os.kill(server.pid, signal.SIGCONT)
         server.stop()
+    # An upload under way is not waited for while the server is silent; it ends with the server.
+    for thread in threading.enumerate():
+        if thread.name.startswith("predsession-"):
+            thread.join(10.0)
+            assert not thread.is_alive()
 
 
 def test_a_pause_longer_than_the_lease(numbered: Numbered) -> None:
