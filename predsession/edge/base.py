@@ -7,12 +7,13 @@ from typing import Self, TypeVar
 
 from google.protobuf.message import Message
 
-from predsession.edge.channel import Channel
 from predsession.edge.endpoint import find_endpoint
-from predsession.edge.faults import refused
-from predsession.edge.flight import Ask
 from predsession.errors import ResponseError, SourceError
+from predsession.rpc.channel import Channel, Manner
+from predsession.rpc.faults import refused
+from predsession.rpc.flight import Ask
 from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.methods import MAX_MESSAGE_BYTES, METHODS
 
 R = TypeVar("R", bound=Message)
 
@@ -35,7 +36,7 @@ class Connected:
 
     def __init__(self, endpoint: str | None = None) -> None:
         self.endpoint = find_endpoint(endpoint)
-        self._channel = Channel(self.endpoint)
+        self._channel = Channel(self.endpoint, Manner(MAX_MESSAGE_BYTES))
 
     def connect(self, timeout: float = 5.0) -> Self:
         """Make sure that the runtime is there, and speaks this interface; calls do without.
@@ -62,7 +63,7 @@ class Connected:
         """
         if not 0 < timeout <= MAX_SECONDS:
             raise SourceError(f"timeout is {timeout}; wanted seconds above 0")
-        ask = Ask("ListModels", b"", pb.ModelListResponse, timeout)
+        ask = Ask(METHODS["ListModels"].path, b"", pb.ModelListResponse, timeout)
         self._channel.call(ask, patience=timeout)
         return self
 
@@ -91,7 +92,7 @@ class Connected:
 
     def _ask(self, method: str, request: Message, reply: type[R], seconds: float = USUAL_SECONDS) -> R:
         """Make a call."""
-        return self._channel.call(Ask(method, request.SerializeToString(), reply, seconds))
+        return self._channel.call(Ask(METHODS[method].path, request.SerializeToString(), reply, seconds))
 
     def _refused(self, status: pb.Status, what: str) -> ResponseError:
         """Return the runtime's "no"."""

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 import numpy.typing as npt
 
 from predsession.edge.base import check_priority, seconds_of
-from predsession.edge.faults import refused
-from predsession.edge.flight import Ask
 from predsession.edge.result import BatchInferItem, InferenceResult
 from predsession.errors import (
     AuthError,
@@ -18,8 +16,11 @@ from predsession.errors import (
     ResponseError,
     SourceError,
 )
+from predsession.rpc.faults import refused
+from predsession.rpc.flight import Ask
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import from_post_result
+from predsession.wire.edge.methods import METHODS
 from predsession.wire.edge.parts import Parts
 from predsession.wire.edge.requests import InferCall, batch_to_bytes
 from predsession.wire.edge.tensors import from_tensors
@@ -199,7 +200,7 @@ def ask_infer(
     """
     seconds = seconds_of(timeout_ms)
     call = _call(inputs, model_id, timeout_ms, priority=priority, session_id=session_id)
-    return Ask("Infer", call.to_bytes(), pb.InferResponse, seconds)
+    return Ask(METHODS["Infer"].path, call.to_bytes(), pb.InferResponse, seconds)
 
 
 def ask_batch(items: Sequence[BatchInferItem], timeout_ms: int) -> Ask[pb.InferBatchResponse]:
@@ -224,7 +225,9 @@ def ask_batch(items: Sequence[BatchInferItem], timeout_ms: int) -> Ask[pb.InferB
     """
     seconds = seconds_of(timeout_ms)
     calls = [_call([each.image], each.model_id, each.timeout_ms, priority=each.priority) for each in items]
-    return Ask("InferBatch", batch_to_bytes(calls, int(timeout_ms)), pb.InferBatchResponse, seconds)
+    return Ask(
+        METHODS["InferBatch"].path, batch_to_bytes(calls, int(timeout_ms)), pb.InferBatchResponse, seconds
+    )
 
 
 def _call(

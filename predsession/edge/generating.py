@@ -8,10 +8,11 @@ from typing import Literal
 import numpy.typing as npt
 
 from predsession.edge.base import Connected, check_idle
-from predsession.edge.flight import Ask
 from predsession.edge.generation import TokenStream, as_frame, as_messages
 from predsession.errors import SourceError
+from predsession.rpc.flight import Ask
 from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.methods import METHODS
 from predsession.wire.edge.writing import written
 from predsession.wire.jsontypes import JSON
 
@@ -166,7 +167,7 @@ class Generating(Connected):
                     do_sample=do_sample,
                 )
             )
-        ask = Ask("GenaiGenerate", request.SerializeToString(), pb.GenaiGenerateResponse, None)
+        ask = Ask(METHODS["GenaiGenerate"].path, request.SerializeToString(), pb.GenaiGenerateResponse, None)
         what = f"GenaiGenerate {session_id!r} at {self.endpoint}"
         return TokenStream(self._channel.stream(ask), what, idle_timeout)
 

@@ -12,8 +12,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from predsession.edge.flight import Stream
 from predsession.errors import ProtocolError, RequestTimeoutError, ServerFaultError, SourceError
+from predsession.rpc.flight import Stream
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.tensors import as_array
 from predsession.wire.jsontypes import JSON

@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from predsession.edge.base import Connected, check_idle
 from predsession.edge.exchange import ask_batch, ask_infer, failed_infer, read_batch, read_frame, read_infer
-from predsession.edge.flight import Ask
 from predsession.edge.pipeline import Pipeline
 from predsession.edge.result import BatchInferItem, InferenceResult
 from predsession.edge.subscription import Subscription
 from predsession.errors import SourceError
+from predsession.rpc.flight import Ask
 from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.methods import METHODS
 from predsession.wire.edge.writing import written
 
 Array = npt.NDArray[np.generic]
@@ -61,7 +62,7 @@ class Inferring(Connected):
         SourceError
             If the array cannot be sent as it is, before anything is sent.
         PredSessionError
-            Whatever went wrong on the way or on the runtime: see `predsession.edge.faults`.
+            Whatever went wrong on the way or on the runtime: see `predsession.rpc.faults`.
         SessionClosedError
             If the client was closed.
         """
@@ -340,7 +341,7 @@ class Inferring(Connected):
             session_id=session_id,
             raw_output_only=raw_output_only,
         )
-        ask = Ask("StreamInfer", request.SerializeToString(), pb.StreamInferResponse, None)
+        ask = Ask(METHODS["StreamInfer"].path, request.SerializeToString(), pb.StreamInferResponse, None)
         return Subscription(
             self._channel.stream(ask),
             lambda message: read_frame(message, f"{stream} with {model}", self.endpoint),

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
-from predsession.edge.flight import Stream
 from predsession.edge.result import InferenceResult
 from predsession.errors import PredSessionError, ProtocolError, RequestTimeoutError, SessionClosedError
+from predsession.rpc.flight import Stream
 from predsession.wire.edge import inference_pb2 as pb
 
 _log = logging.getLogger("predsession.edge")

@@ -24,7 +24,8 @@ from predsession import (
     SessionClosedError,
     TransportError,
 )
-from predsession.edge import FinishReason, InferenceClient, channel
+from predsession.edge import FinishReason, InferenceClient
+from predsession.rpc import channel
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from predsession.edge.endpoint import find_endpoint, is_local
+from predsession.edge.endpoint import find_endpoint
 from predsession.errors import ProtocolError, SourceError
+from predsession.rpc.addresses import is_local
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import from_embedding, from_post_result, to_post_result
 from predsession.wire.edge.masks import decode_rle, encode_rle, row_span

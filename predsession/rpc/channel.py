@@ -14,15 +14,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
-from predsession.edge.endpoint import is_local
-from predsession.edge.faults import from_status
-from predsession.edge.flight import PAUSES, Ask, Flight, Stream
-from predsession.edge.process import PROCESS
 from predsession.errors import (
     PredSessionError,
     RequestTimeoutError,
@@ -30,7 +27,10 @@ from predsession.errors import (
     TransportError,
     UploadTooLargeError,
 )
-from predsession.wire.edge.methods import MAX_MESSAGE_BYTES, SERVICE
+from predsession.rpc.addresses import is_local
+from predsession.rpc.faults import from_status
+from predsession.rpc.flight import PAUSES, Ask, Flight, Metadata, Stream
+from predsession.rpc.process import PROCESS
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
@@ -41,8 +41,6 @@ GRACE = 2.0
 _READY = 2  # the number of gRPC's own state
 
 _OPTIONS = (
-    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.use_local_subchannel_pool", 1),  # a closed client's connection is closed, not kept for another
     ("grpc.initial_reconnect_backoff_ms", 50),  # as soon as the tries above; gRPC's own is a second
     # "min_reconnect_backoff" is left alone: it is also the time that one attempt to connect may take.
@@ -69,22 +67,49 @@ def _untouched(payload: bytes) -> bytes:
     return payload
 
 
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a service is spoken with.
+
+    Parameters
+    ----------
+    max_message_bytes : int
+        No message is longer, in either direction.
+    metadata : tuple of (str, str)
+        Sent along with every call, a secret perhaps; in no message, and in no repr.
+    compressed : bool
+        Whether requests are, by gzip.
+    """
+
+    max_message_bytes: int
+    metadata: Metadata = field(default=(), repr=False)
+    compressed: bool = False
+
+
 class Channel:
     """A connection that is made when it is first used.
 
     Parameters
     ----------
     endpoint : str
-        From `find_endpoint`.
+        In gRPC's own form.
+    manner : Manner
+        How the service is spoken with.
     """
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, manner: Manner) -> None:
         self.endpoint = endpoint
+        self._manner = manner
         self.reached = False
         self._closed = False
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
         PROCESS.add(self)
+
+    @property
+    def metadata(self) -> Metadata:
+        """What is sent along with every call."""
+        return self._manner.metadata
 
     # -- one call --------------------------------------------------------------------------------------
 
@@ -106,7 +131,7 @@ class Channel:
         Raises
         ------
         PredSessionError
-            Whatever went wrong: see `predsession.edge.faults`.
+            Whatever went wrong: see `predsession.rpc.faults`.
         SessionClosedError
             If the connection was closed.
         """
@@ -116,7 +141,7 @@ class Channel:
         while True:
             try:
                 with PROCESS.call():
-                    reply = self.unary(ask)(ask.payload, timeout=flight.left())
+                    reply = self.unary(ask)(ask.payload, timeout=flight.left(), metadata=self.metadata)
             except grpc.RpcError as error:
                 failure = self.failure(error, ask)
             except ValueError:  # gRPC's word for a channel that was closed in between
@@ -191,15 +216,16 @@ class Channel:
         UploadTooLargeError
             If the request is larger than any peer takes.
         """
-        if len(ask.payload) > MAX_MESSAGE_BYTES:
+        if len(ask.payload) > self._manner.max_message_bytes:
             raise UploadTooLargeError(
-                f"{ask.method}: {len(ask.payload):,} bytes are more than the {MAX_MESSAGE_BYTES:,} of a "
+                f"{ask.method}: {len(ask.payload):,} bytes are more than the "
+                f"{self._manner.max_message_bytes:,} of a "
                 "message; send less in one",
                 status=413,
                 url=self.endpoint,
             )
         return self._open().unary_unary(
-            f"/{SERVICE}/{ask.method}",
+            ask.path,
             request_serializer=_untouched,
             response_deserializer=ask.reply.FromString,
         )
@@ -224,13 +250,15 @@ class Channel:
         SessionClosedError
             If the connection was closed.
         """
-        call = self._open().unary_stream(
-            f"/{SERVICE}/{ask.method}",
-            request_serializer=_untouched,
-            response_deserializer=_untouched,  # gRPC would end the call at the first that it cannot read
-        )
+        # gRPC would end the call at the first answer that its own deserializer cannot read.
+        how = {"request_serializer": _untouched, "response_deserializer": _untouched}
+        metadata = self.metadata
         try:
-            return Stream(self, ask, call(ask.payload, timeout=ask.seconds))
+            if ask.many:
+                asking = self._open().stream_stream(ask.path, **how)
+                return Stream(self, ask, asking(iter((ask.payload,)), timeout=ask.seconds, metadata=metadata))
+            telling = self._open().unary_stream(ask.path, **how)
+            return Stream(self, ask, telling(ask.payload, timeout=ask.seconds, metadata=metadata))
         except ValueError:
             raise SessionClosedError("the client was closed") from None
 
@@ -243,7 +271,8 @@ class Channel:
                 raise SessionClosedError("the client was closed")
             if self._channel is None:
                 PROCESS.check(self.endpoint)
-                self._channel = grpc.insecure_channel(self.endpoint, options=self._options())
+                pressed = grpc.Compression.Gzip if self._manner.compressed else None
+                self._channel = grpc.insecure_channel(self.endpoint, self._options(), pressed)
             return self._channel
 
     def _options(self) -> list[tuple[str, int]]:
@@ -251,6 +280,8 @@ class Channel:
         interval, patience = KEEPALIVE_MS
         options = [
             *_OPTIONS,
+            ("grpc.max_send_message_length", self._manner.max_message_bytes),
+            ("grpc.max_receive_message_length", self._manner.max_message_bytes),
             ("grpc.keepalive_time_ms", interval),
             ("grpc.keepalive_timeout_ms", patience),
         ]

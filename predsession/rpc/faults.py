@@ -1,4 +1,4 @@
-"""What gRPC and the runtime say went wrong -> our errors. No gRPC here: names and texts in, an error out.
+"""What gRPC and the server say went wrong -> our errors. No gRPC here: names and texts in, an error out.
 
 ======================  =====================================================================================
 status                  error
@@ -11,7 +11,7 @@ DATA_LOSS               `ProtocolError`; INTERNAL and RESOURCE_EXHAUSTED too, wh
 INVALID_ARGUMENT,       `InvalidRequestError`
 OUT_OF_RANGE
 NOT_FOUND               `NotFoundError`, status 404
-UNIMPLEMENTED           `NotFoundError`, status 501: this runtime does not offer the call
+UNIMPLEMENTED           `NotFoundError`, status 501: this server does not offer the call
 UNAUTHENTICATED,        `AuthError`
 PERMISSION_DENIED
 RESOURCE_EXHAUSTED      `UploadTooLargeError` if a message was too large, else `RateLimitError`
@@ -49,7 +49,7 @@ from predsession.errors import (
 )
 
 # What gRPC writes when there was no connection to send the call on; nothing else is taken as "not sent". A
-# runtime that hands on the failure of a call of its own says the same: the connection's state tells.
+# server that hands on the failure of a call of its own says the same: the connection's state tells.
 _NEVER_LEFT = (
     "failed to connect to all addresses",
     "dns resolution failed",
@@ -121,7 +121,7 @@ def from_status(
         return TransportError(f"{where}: the call broke off ({code}: {said})", url=endpoint)
     kind, status = _ANSWERS[code]
     if code == "UNIMPLEMENTED":
-        said = f"this runtime does not offer the call ({said})" if said else "not offered by this runtime"
+        said = f"the server does not offer the call ({said})" if said else "not offered by this server"
     if code == "RESOURCE_EXHAUSTED" and _TOO_LARGE in lower:
         kind, status = UploadTooLargeError, 413
     return kind(
@@ -135,7 +135,7 @@ def refused(message: str, *, what: str, endpoint: str) -> ResponseError:
     Parameters
     ----------
     message : str
-        The runtime's own words.
+        The server's own words.
     what : str
         What was asked, on what.
     endpoint : str

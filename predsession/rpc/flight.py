@@ -16,7 +16,6 @@ from typing import Generic, Protocol, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from predsession.edge.process import PROCESS
 from predsession.errors import (
     ConnectError,
     PredSessionError,
@@ -24,9 +23,12 @@ from predsession.errors import (
     SessionClosedError,
     TransportError,
 )
+from predsession.rpc.process import PROCESS
 
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
+
+Metadata = tuple[tuple[str, str], ...]
 
 PAUSES = (0.05, 0.1, 0.2, 0.4)
 """Seconds before each further try of a call that never left; a deadline cuts them short."""
@@ -38,26 +40,38 @@ class Ask(Generic[R]):
 
     Parameters
     ----------
-    method : str
-        Which call: "Infer".
+    path : str
+        Which call: "/aipc.inference.InferenceService/Infer".
     payload : bytes
         The request, written.
     reply : type of Message
         What comes back.
     seconds : float or None
         Its deadline; None for a stream without one.
+    many : bool
+        Whether the service takes a stream of requests, of which this is the only one.
     """
 
-    method: str
+    path: str
     payload: bytes = field(repr=False)
     reply: type[R]
     seconds: float | None
+    many: bool = False
+
+    @property
+    def method(self) -> str:
+        """The call's own name, for messages."""
+        return self.path.rpartition("/")[2]
 
 
 class Line(Protocol):
     """What a call needs of the connection."""
 
     reached: bool
+
+    @property
+    def metadata(self) -> Metadata:
+        """What is sent along with every call."""
 
     def unary(self, ask: Ask[R]) -> grpc.UnaryUnaryMultiCallable[bytes, R]:
         """Return gRPC's own way to make a call."""
@@ -170,7 +184,8 @@ class Flight(Generic[R, T]):
             If the connection was closed.
         """
         try:
-            call = self._line.unary(self._ask).future(self._ask.payload, timeout=self.left())
+            ask = self._line.unary(self._ask).future
+            call = ask(self._ask.payload, timeout=self.left(), metadata=self._line.metadata)
         except ValueError:
             raise SessionClosedError("the client was closed") from None
         PROCESS.begin()

@@ -1,0 +1,1 @@
+"""gRPC for clients: a connection, its calls and streams, what a fork and a status mean. Knows no service."""

@@ -1,0 +1,1 @@
+"""The Open Inference Protocol (KServe V2) as data: messages, JSON, tensors. Client and server share it."""
