@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from predsession.edge.base import Connected, check_idle
 from predsession.edge.exchange import ask_batch, ask_infer, failed_infer, read_batch, read_frame, read_infer
-from predsession.edge.pipeline import Pipeline
 from predsession.edge.result import BatchInferItem, InferenceResult
 from predsession.edge.subscription import Subscription
 from predsession.errors import SourceError
 from predsession.rpc.flight import Ask
+from predsession.rpc.pipeline import Pipeline
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.methods import METHODS
 from predsession.wire.edge.writing import written

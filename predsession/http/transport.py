@@ -164,6 +164,57 @@ class HttpTransport:
         log.debug("%s %s in %.0f ms", shown, reply.status, (time.perf_counter() - began) * 1e3)
         return reply
 
+    def ask(
+        self,
+        method: str,
+        place: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        read_timeout: float | None = None,
+    ) -> Reply:
+        """Send any request once, for protocols other than that of jobs.
+
+        Parameters
+        ----------
+        method : str
+            "GET".
+        place : str
+            Below the endpoint: "v2/health/ready".
+        body : bytes
+            Sent as it is.
+        headers : mapping, optional
+            Beside the endpoint's own credentials.
+        read_timeout : float, optional
+            Seconds to wait for the answer, if that is less than the options say.
+
+        Returns
+        -------
+        Reply
+            The answer, whatever its status.
+
+        Raises
+        ------
+        TransportError
+            As `send` does.
+        """
+        shown = f"{self._shown}/{place}"
+        url = Secret(f"{self._endpoint}/{place}")
+        how = self._how(url, read_timeout)
+        with (
+            _translated(shown),
+            self._pool.request(
+                method,
+                url,
+                data=body,
+                headers={**(headers or {}), **self._credentials.headers_for(url)},
+                allow_redirects=False,
+                stream=True,
+                **how,
+            ) as answer,
+        ):
+            return read_reply(answer, shown, how["timeout"][1], secrets=self._secrets)
+
     def fetch(self, url: str, *, max_bytes: int, cancelled: Callable[[], bool] = lambda: False) -> Reply:
         """Get what is at a URL; redirects are followed, the endpoint's token never travels along.
 

@@ -79,11 +79,15 @@ class Manner:
         Sent along with every call, a secret perhaps; in no message, and in no repr.
     compressed : bool
         Whether requests are, by gzip.
+    secure : bool
+        Whether TLS is spoken, with a server whose authority gRPC knows: of its own list, or of the file that
+        ``GRPC_DEFAULT_SSL_ROOTS_FILE_PATH`` names.
     """
 
     max_message_bytes: int
     metadata: Metadata = field(default=(), repr=False)
     compressed: bool = False
+    secure: bool = False
 
 
 class Channel:
@@ -272,7 +276,11 @@ class Channel:
             if self._channel is None:
                 PROCESS.check(self.endpoint)
                 pressed = grpc.Compression.Gzip if self._manner.compressed else None
-                self._channel = grpc.insecure_channel(self.endpoint, self._options(), pressed)
+                if self._manner.secure:
+                    trusted = grpc.ssl_channel_credentials()
+                    self._channel = grpc.secure_channel(self.endpoint, trusted, self._options(), pressed)
+                else:
+                    self._channel = grpc.insecure_channel(self.endpoint, self._options(), pressed)
             return self._channel
 
     def _options(self) -> list[tuple[str, int]]:

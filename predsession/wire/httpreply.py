@@ -185,7 +185,10 @@ def error_of(reply: Reply) -> errors.ResponseError:
     if kind is None:
         kind = errors.ServerFaultError if reply.status >= 500 else errors.ResponseError
     words = error_text(reply).rstrip(".")
-    text = f"{reply.url} answered {reply.status}: {words}.{_REMEDY.get(kind, '')}"
+    remedy = _REMEDY.get(kind, "")
+    if kind is errors.NotFoundError and is_own_text(reply):
+        remedy = ""  # it knows the address, and misses something else
+    text = f"{reply.url} answered {reply.status}: {words}.{remedy}"
     if 300 <= reply.status < 400:
         target = reply.headers.get("location", "nowhere")
         text = f"{reply.url} redirects to {target}; uploads do not follow: use that address as the URL."
@@ -213,10 +216,20 @@ def error_text(reply: Reply) -> str:
     if isinstance(body, dict):
         detail = body.get("detail")
         inner = detail.get("message") if isinstance(detail, dict) else detail
-        for text in (body.get("message"), inner):
+        for text in (body.get("message"), inner, body.get("error")):
             if isinstance(text, str) and text:
                 return reply.veiled(text)[: errors.BODY_HEAD]
     return reply.head
+
+
+def is_own_text(reply: Reply) -> bool:
+    """Whether an error is told by an inference server in words of its own, not by what stands before it."""
+    try:
+        body = json.loads(reply.body)
+    except (ValueError, RecursionError):
+        return False
+    detail = body.get("detail") if isinstance(body, dict) else None
+    return isinstance(body, dict) and detail not in ("Not Found", "Method Not Allowed")
 
 
 def _without_markup(text: str) -> str:

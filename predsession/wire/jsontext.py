@@ -1,4 +1,4 @@
-"""JSON text to values, and back: by orjson, which is quicker, and by the standard library where it is too strict.
+"""JSON text to values, and back: by orjson, which is quicker; by the standard library where it is too strict.
 
 A server may say NaN, or half a character (a lone surrogate): the standard library reads these, and what they
 mean is for whoever wanted the value to decide. A whole number beyond 64 bits comes as a float.

@@ -46,7 +46,7 @@ class Pipeline(Generic[S, T]):
         """Yield results; leaving cancels what is on its way."""
         context = contextvars.copy_context()
         thread = threading.Thread(
-            target=context.run, args=(self._feed,), name="predsession-edge-source", daemon=True
+            target=context.run, args=(self._feed,), name="predsession-source", daemon=True
         )
         thread.start()
         try:

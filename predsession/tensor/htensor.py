@@ -1,0 +1,182 @@
+"""`HTensor`: a tensor that knows where it lives: here, on the server, in both places, or nowhere any more."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from predsession.errors import SourceError
+from predsession.tensor.containers import Data, is_torch, to_numpy
+
+CPU, SERVER = "cpu", "server"
+Device = str | Iterable[str] | None
+_NAMES = {CPU: CPU, SERVER: SERVER, "bpu": SERVER}
+_serials = itertools.count(1)
+
+
+def read_device(device: Device, what: str) -> frozenset[str]:
+    """Return the places that a device means.
+
+    Parameters
+    ----------
+    device : None, str or iterable of str
+        "cpu" is this process, "server" the server; "bpu" is another word for "server".
+    what : str
+        For messages.
+
+    Returns
+    -------
+    frozenset of str
+        Empty for nowhere.
+
+    Raises
+    ------
+    SourceError
+        If it is something else.
+    """
+    given = () if device is None else (device,) if isinstance(device, str) else tuple(device)
+    unknown = [each for each in given if each not in _NAMES]
+    if unknown:
+        raise SourceError(
+            f'{what}: device is {device!r}; wanted None, "cpu", "server" (or "bpu"), or both in a list'
+        )
+    return frozenset(_NAMES[each] for each in given)
+
+
+def check_key(places: frozenset[str], key: str | None, what: str) -> None:
+    """Refuse a tensor on the server without a name there.
+
+    Parameters
+    ----------
+    places : frozenset of str
+        From `read_device`.
+    key : str or None
+        The name.
+    what : str
+        For messages.
+
+    Raises
+    ------
+    SourceError
+        If one of the two is without the other.
+    """
+    if SERVER in places and (not isinstance(key, str) or not key):
+        raise SourceError(f'{what} lives on the server and needs a key there: key="name"')
+    if SERVER not in places and key is not None:
+        raise SourceError(f"{what} has the key {key!r}, and does not live on the server: leave out the key")
+
+
+class HTensor:
+    """A tensor, and where it lives.
+
+    Parameters
+    ----------
+    data : (shape) ndarray or torch.Tensor, or None
+        What is in it; None where it is not here.
+    device : None, "cpu", "server" or a list of both
+        ``["cpu", "server"]`` makes a fixed input: its bytes travel once, and again only after `data` was set
+        to something else. "bpu" is another word for "server".
+    key : str or None
+        What it is called on the server, within the session; needed where the device includes it.
+
+    Raises
+    ------
+    SourceError
+        If these do not go together.
+
+    Notes
+    -----
+    Bytes that are changed in place are not seen; set `data` again, to the same array if need be.
+    """
+
+    __slots__ = ("_data", "_device", "_key", "_places", "_serial", "_shape", "_version")
+
+    def __init__(self, data: Data | None = None, device: Device = "cpu", key: str | None = None) -> None:
+        what = "an HTensor" if key is None else f"the HTensor {key!r}"
+        self._places = read_device(device, what)
+        check_key(self._places, key, what)
+        self._device: Device = device
+        self._key = key
+        self._data: Data | None = None
+        self._shape: tuple[int, ...] | None = None
+        self._serial, self._version = next(_serials), 0
+        if data is not None:
+            self.data = data
+
+    @classmethod
+    def made(cls, data: Data | None, device: Device, key: str | None, shape: tuple[int, ...]) -> HTensor:
+        """Make one that a call returns.
+
+        Parameters
+        ----------
+        data : ndarray, torch.Tensor or None
+            What came along.
+        device : None, str or list of str
+            As it was asked for.
+        key : str or None
+            Likewise.
+        shape : tuple of int
+            What is known of it; -1 where it is not.
+
+        Returns
+        -------
+        HTensor
+            Not changed since it was sent: it came from there.
+        """
+        made = cls(None, device, key)
+        made._data, made._shape = data, shape
+        return made
+
+    @property
+    def data(self) -> Data | None:
+        """What is in it; None where it is not here. Setting it marks it as changed.
+
+        Raises
+        ------
+        SourceError
+            When it is set to another kind than it was: an array for a torch tensor, say.
+        """
+        return self._data
+
+    @data.setter
+    def data(self, value: Data) -> None:
+        array = to_numpy(value, "an HTensor's data")
+        if self._data is not None and is_torch(self._data) != is_torch(value):
+            raise SourceError(
+                f"the data of this HTensor is {type(self._data).__name__}; "
+                f"it cannot become {type(value).__name__}"
+            )
+        self._data = value
+        self._shape = tuple(array.shape)
+        self._version += 1
+
+    @property
+    def device(self) -> Device:
+        """Where it lives, as it was said."""
+        return self._device
+
+    @property
+    def key(self) -> str | None:
+        """What it is called on the server."""
+        return self._key
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Its shape, also where the data is not here; -1 where a side is not known, None where nothing is."""
+        return self._shape
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Which tensor it is, and how often its data was set."""
+        return self._serial, self._version
+
+    @property
+    def on_server(self) -> bool:
+        """Whether it lives on the server, there only or too."""
+        return SERVER in self._places
+
+    def __repr__(self) -> str:
+        """Return where it lives, and its shape."""
+        known = "" if self._data is None else f", {getattr(self._data, 'dtype', '')}"
+        key = "" if self._key is None else f", key={self._key!r}"
+        return f"HTensor(shape={self._shape}{known}, device={self._device!r}{key})"
