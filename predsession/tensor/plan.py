@@ -81,7 +81,7 @@ class Wish:
     here: bool = True
     there: bool = False
     key: str | None = None
-    device: object = CPU
+    device: str | list[str] | None = CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,4 +270,5 @@ def _wish(facts: TensorFacts, config: Mapping[str, object]) -> Wish:
         raise SourceError(f"{what}: key is {key!r}; wanted a str")
     places = read_device(device, what)
     check_key(places, key, what)
-    return Wish(facts, True, CPU in places, SERVER in places, key, device)
+    said = device if isinstance(device, str) or device is None else [str(each) for each in device]
+    return Wish(facts, True, CPU in places, SERVER in places, key, said)

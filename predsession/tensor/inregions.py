@@ -1,0 +1,228 @@
+"""Tensors in shared memory, on a Triton server of the same machine.
+
+A region is a piece of shared memory that both have open; a call names it, and the bytes are not sent. How large
+an output will be is known where its shape is fixed, else from the time before: the first of a dynamic shape
+travels once.
+
+References
+----------
+.. [1] Triton, "System-Shared-Memory Extension".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from multiprocessing.shared_memory import SharedMemory
+
+from predsession.errors import PredSessionError, ProtocolError
+from predsession.tensor.door import Door
+from predsession.tensor.ledger import Record
+from predsession.tensor.plan import Wish
+from predsession.tensor.residency import Output, Sent, arrived, packed_input
+from predsession.wire.oip.datatypes import datatype
+from predsession.wire.oip.messages import Buffer, Tensor, Wanted
+from predsession.wire.oip.regions import REGION, SIZE
+
+
+@dataclass(slots=True, eq=False)
+class _Region:
+    """A region, and how much of it is used."""
+
+    memory: SharedMemory
+    used: int
+
+    @property
+    def name(self) -> str:
+        """What the server calls it."""
+        return self.memory.name.lstrip("/")
+
+    @property
+    def view(self) -> memoryview:
+        """Its bytes."""
+        buffer = self.memory.buf
+        assert buffer is not None, "a region is not used once it is closed"
+        return buffer
+
+    def where(self) -> Mapping[str, int | str]:
+        """Say in a call where the bytes are."""
+        return {REGION: self.name, SIZE: self.used}
+
+
+class InRegions:
+    """Keeps tensors in shared memory.
+
+    Parameters
+    ----------
+    door : Door
+        The server.
+    record : Record
+        Takes down which regions there are, for whoever comes after us if we are killed.
+    """
+
+    def __init__(self, door: Door, record: Record) -> None:
+        self._door = door
+        self._record = record
+        self._owner = os.getpid()
+        self._numbers = itertools.count()
+        self._regions: dict[str, _Region] = {}
+        self._asked: dict[str, _Region] = {}
+        """Where outputs of the call under way go, by their keys."""
+        self._sizes: dict[tuple[str, str], int] = {}
+        self._empty: dict[str, Buffer] = {}
+
+    @classmethod
+    def probed(cls, door: Door, record: Record) -> InRegions | None:
+        """Make one if the server can see this machine's memory.
+
+        Parameters
+        ----------
+        door : Door
+            The server.
+        record : Record
+            As above.
+
+        Returns
+        -------
+        InRegions or None
+            None on another machine, in another container, or where the server does not allow it.
+        """
+        made = cls(door, record)
+        try:
+            made._free(made._new(8))
+        except (PredSessionError, OSError):
+            made.close()
+            return None
+        return made
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """What a call must say for it: nothing."""
+        return {}
+
+    def input(self, sent: Sent) -> Tensor:
+        """Return an input as it travels."""
+        given = sent.given
+        if sent.key is None:
+            return packed_input(sent)
+        if sent.fresh:
+            assert sent.packed is not None, "what is fresh has bytes"
+            self._put(sent.key, sent.packed)
+        if sent.key in self._empty:
+            return Tensor(given.name, given.datatype, given.shape, self._empty[sent.key])
+        return Tensor(given.name, given.datatype, given.shape, None, self._regions[sent.key].where())
+
+    def wanted(self, wish: Wish, *, apart: bool) -> Wanted | None:
+        """Return an output as it is asked for, or None if it is not."""
+        if not wish.there:
+            return Wanted(wish.facts.name) if wish.here else None
+        assert wish.key is not None, "what is kept has a key"
+        size = self._size_of(wish)
+        if not size:
+            return Wanted(wish.facts.name)
+        region = self._regions.get(wish.key)
+        if region is None or region.memory.size < size or apart:
+            region = self._new(size)
+        region.used = size
+        self._asked[wish.key] = region
+        return Wanted(wish.facts.name, region.where())
+
+    def output(self, wish: Wish, tensor: Tensor | None) -> Output:
+        """Take an output from a reply, or from memory."""
+        if not wish.there:
+            return arrived(wish, tensor)
+        assert wish.key is not None, "what is kept has a key"
+        region = self._asked.pop(wish.key, None)
+        if tensor is None:
+            raise ProtocolError(f"the reply lacks output {wish.facts.name!r}")
+        if tensor.data is not None:  # it came: how large it would be was not known
+            self._sizes[_name_of(wish)] = len(tensor.data)
+            self._put(wish.key, tensor.data)
+            return Output(tensor.datatype, tensor.shape, tensor.data if wish.here else None)
+        if region is None:
+            raise ProtocolError(f"output {wish.facts.name!r} is in a region that nobody asked for")
+        self._swap(wish.key, region)
+        said = tensor.parameters.get(SIZE)
+        region.used = said if isinstance(said, int) else region.used
+        data = bytes(region.view[: region.used]) if wish.here else None
+        return Output(tensor.datatype, tensor.shape, data)
+
+    def grow(self, wishes: Iterable[Wish]) -> bool:
+        """Forget how large outputs of a dynamic shape were: the next time they travel."""
+        names = [_name_of(wish) for wish in wishes if wish.there and -1 in wish.facts.shape]
+        known = [name for name in names if self._sizes.pop(name, None) is not None]
+        return bool(known)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Let kept tensors go."""
+        for key in keys:
+            self._empty.pop(key, None)
+            region = self._regions.pop(key, None)
+            if region is not None:
+                self._free(region)
+
+    def close(self) -> None:
+        """Let everything go."""
+        self.forget([*self._regions, *self._empty])
+
+    def _size_of(self, wish: Wish) -> int | None:
+        """Return how many bytes an output will have, if that is known."""
+        if -1 in wish.facts.shape:
+            return self._sizes.get(_name_of(wish))
+        return datatype(wish.facts.datatype).nbytes(wish.facts.shape)
+
+    def _put(self, key: str, data: Buffer) -> None:
+        """Write bytes into the region of a key."""
+        if not len(data):  # there are no regions without a byte
+            self.forget([key])
+            self._empty[key] = data
+            return
+        self._empty.pop(key, None)
+        region = self._regions.get(key)
+        if region is None or region.memory.size < len(data):
+            region = self._new(len(data))
+            self._swap(key, region)
+        region.view[: len(data)] = data
+        region.used = len(data)
+
+    def _swap(self, key: str, region: _Region) -> None:
+        """Put a region in the place of another."""
+        before = self._regions.get(key)
+        self._regions[key] = region
+        self._empty.pop(key, None)
+        if before is not None and before is not region:
+            self._free(before)
+
+    def _new(self, size: int) -> _Region:
+        """Make a region, and tell the server."""
+        name = f"predsession-{self._record.token}-{next(self._numbers)}"
+        memory = SharedMemory(name, create=True, size=size)
+        region = _Region(memory, size)
+        self._record.add_region(region.name)
+        try:
+            self._door.register(region.name, f"/{region.name}", size)
+        except BaseException:
+            self._free(region, known=False)
+            raise
+        return region
+
+    def _free(self, region: _Region, *, known: bool = True) -> None:
+        """Tell the server to forget a region, and remove it."""
+        if os.getpid() != self._owner:
+            return  # it is the parent's
+        if known:
+            # A server that is gone has forgotten it; one that refuses keeps a mapping of a removed file.
+            with contextlib.suppress(PredSessionError, RuntimeError):
+                self._door.unregister(region.name)
+        region.memory.close()
+        with contextlib.suppress(FileNotFoundError):
+            region.memory.unlink()
+        self._record.remove_region(region.name)
+
+
+def _name_of(wish: Wish) -> tuple[str, str]:
+    """Return what the size of an output is remembered by."""
+    return wish.facts.name, wish.key or ""
