@@ -12,6 +12,7 @@ from predsession.wire.jsontypes import JSON, JSONObject
 
 CONF_NAMES = ("conf", "confidence", "confidence_threshold", "confidence_thresh")
 """The names under which a client may set the lowest score."""
+_SHARES = frozenset({*CONF_NAMES, "iou"})
 _GENERIC = frozenset({"classes", "deploy", "inference_mode", "sliding_window_mode"})
 """What a stock client may set for any model."""
 
@@ -26,8 +27,9 @@ def complete_settings(given: JSON, card: ModelCard, *, strict: bool) -> JSONObje
     card : ModelCard
         With the defaults.
     strict : bool
-        Whether a setting that the model does not have, or a value of the wrong kind, is refused. A stock
-        client sends its own options along, so from one of those they are ignored.
+        Whether a setting that the model does not have, a value of the wrong kind or out of its range, or two
+        values for one setting are refused. A stock client sends its own options along, so from one of those
+        what cannot be used is ignored, and ranges are the model's business.
 
     Returns
     -------
@@ -43,12 +45,16 @@ def complete_settings(given: JSON, card: ModelCard, *, strict: bool) -> JSONObje
         raise Refusal(400, explained("Settings is not json object"))
     chosen = {name: value for name, value in dict(given or {}).items() if value is not None}
     conf_name = next((name for name in CONF_NAMES if name in card.settings), "conf")
-    for name in CONF_NAMES:
-        if name in chosen:
-            chosen[conf_name] = chosen.pop(name)
+    confs = [name for name in CONF_NAMES if name in chosen]
+    if strict and any(chosen[name] != chosen[confs[0]] for name in confs[1:]):
+        raise Refusal(400, explained(f"settings {' and '.join(confs)} are one; give it once"))
+    for name in confs:
+        chosen[conf_name] = chosen.pop(name)
     settings: dict[str, JSON] = {**card.settings, "classes": None}
     for name, value in chosen.items():
         problem = _problem(name, value, card, conf_name)
+        if strict and not problem:
+            problem = _range_problem(name, value, card.settings.get(name, 0.0 if name == conf_name else None))
         if not problem:
             settings[name] = value
         elif strict:
@@ -98,6 +104,17 @@ def _kind_problem(name: str, value: JSON, default: JSON) -> str:
     for kind, words in kinds:
         if isinstance(default, kind) and not isinstance(value, kind):
             return f"setting {name!r} is {value!r}; it must be {words}"
+    return ""
+
+
+def _range_problem(name: str, value: JSON, default: JSON) -> str:
+    """Return what is wrong with a number, judged by what its name means where its default bears that out."""
+    if not isinstance(default, (int, float)) or not isinstance(value, (int, float)):
+        return ""
+    if name in _SHARES and 0 <= default <= 1 and not 0 <= value <= 1:
+        return f"setting {name!r} is {value!r}; it must be 0 to 1"
+    if name == "max_objects" and (value < 0 or value != int(value)):
+        return f"setting {name!r} is {value!r}; it must be a whole number, 0 or more"
     return ""
 
 

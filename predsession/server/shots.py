@@ -18,6 +18,7 @@ from typing import NamedTuple
 from predsession.errors import PredSessionError
 from predsession.server.schedule import Schedule
 from predsession.server.tally import Tally
+from predsession.server.texts import shortened
 from predsession.wire.geometry import Size
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 
@@ -248,6 +249,6 @@ class Shots:
 
 
 def error_text(error: JSONObject) -> str:
-    """Return an error's message in one line."""
+    """Return an error's message in one line that a message can hold; a model says what it likes."""
     text: JSON = error.get("message")
-    return " ".join(str(text).split())
+    return shortened(" ".join(str(text).split()))

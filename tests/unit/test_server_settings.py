@@ -52,6 +52,35 @@ def test_mistakes_are_refused_by_name(settings: dict[str, JSON], words: str) -> 
     assert complete_settings(settings, CARD, strict=False) == complete_settings({}, CARD, strict=False)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"conf": -0.1}, "'conf' is -0.1; it must be 0 to 1"),
+        ({"confidence": 1.5}, "'conf' is 1.5; it must be 0 to 1"),
+        ({"iou": 2}, "'iou' is 2; it must be 0 to 1"),
+        ({"max_objects": -1}, "'max_objects' is -1; it must be a whole number, 0 or more"),
+        ({"max_objects": 1.5}, "a whole number, 0 or more"),
+        ({"conf": 0.2, "confidence": 0.3}, "conf and confidence are one; give it once"),
+    ],
+)
+def test_numbers_out_of_their_range(settings: dict[str, JSON], words: str) -> None:
+    """What a number's name forbids is refused to those who ask for the extension; stock clients get through."""
+    card = ModelCard(("cat",), "rectangle", {"conf": 0.3, "iou": 0.5, "max_objects": 9}, 4, "object detection")
+    with pytest.raises(Refusal, match="400") as caught:
+        complete_settings(settings, card, strict=True)
+    assert words in str(caught.value.body)
+    kept = complete_settings(settings, card, strict=False)
+    name, value = settings.popitem()
+    assert kept["conf" if name.startswith("conf") else name] == value
+    assert complete_settings({"conf": 1, "max_objects": 0}, card, strict=True)["max_objects"] == 0
+
+
+def test_a_models_own_meaning() -> None:
+    """A setting whose default is no share of 1 is no share to its model."""
+    card = ModelCard(("cat",), "rectangle", {"iou": 50}, 4, "object detection")
+    assert complete_settings({"iou": 75}, card, strict=True)["iou"] == 75
+
+
 def test_settings_that_are_no_object() -> None:
     """Anything but an object is refused, from everybody."""
     for settings in ([], "conf", 3):

@@ -8,6 +8,7 @@ import numpy as np
 
 from predsession.server.models.card import ModelCard
 from predsession.server.models.results import Found
+from predsession.server.texts import encodable
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import to_post_result
 from predsession.wire.edge.parts import (
@@ -127,10 +128,10 @@ def to_parts(found: Found, size: Size, card: ModelCard) -> Parts:
     """
     boxes = _normalized(found, size)
     ids = [int(number) for number in found.class_ids]
-    names = [card.classes[number] for number in ids]
+    names = [encodable(card.classes[number]) for number in ids]
     scores = [float(score) for score in found.scores]
     objects = tuple(map(DetectedObject, names, scores, boxes, ids))
-    tags = tuple(Classification("tag", 0, tag.name, 1.0) for tag in found.tags)
+    tags = tuple(Classification("tag", 0, encodable(tag.name), 1.0) for tag in found.tags)
     return Parts(
         objects=objects,
         classifications=tags,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from predsession.errors import SourceError
+from predsession.errors import PredSessionError, SourceError
 from predsession.inputs.folders import list_folder
 from predsession.inputs.video import ClipReader, probe
 from predsession.server.decode import Pixels, open_picture, to_pixels
@@ -66,8 +66,14 @@ class _Folder:
     def read(self, number: int) -> Pixels:
         """Decode a picture."""
         path = Path(self._paths[number % len(self._paths)])
-        with open_picture(Slice(str(path), 0, path.stat().st_size), max_pixels=self._max_pixels) as image:
-            return to_pixels(image)
+        try:
+            whole = Slice(str(path), 0, path.stat().st_size)
+            with open_picture(whole, max_pixels=self._max_pixels) as image:
+                return to_pixels(image)
+        except (PredSessionError, OSError) as error:
+            # Its name only: the place is not the watcher's business, and the decoder knows neither.
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise SourceError(f"{path.name}: {reason}") from None
 
     def close(self) -> None:
         """Nothing is open."""

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from predsession.errors import PredSessionError
+from predsession.server.texts import named, shortened
 
+_LONGEST_NAME = 256
+_MOST_ALLOWED = 1000
 _WINDOW_S = 1.0
 _IDLE_S = 600.0
 """What nobody has used for so long makes room for a new one where there is none: callers die, and the
@@ -136,14 +139,21 @@ class Sessions:
         Raises
         ------
         SessionError
-            If the name is taken, or there are too many.
+            If the name is taken, something is too long to be kept, or there are too many.
         """
+        allowed = frozenset(allowed)
+        if max(map(len, (name, app, *allowed))) > _LONGEST_NAME:
+            raise SessionError(
+                f"session_id, app_id and names of models have {_LONGEST_NAME} characters at most"
+            )
+        if len(allowed) > _MOST_ALLOWED:
+            raise SessionError(f"{len(allowed)} allowed_models; a session takes {_MOST_ALLOWED} at most")
         if name in self._sessions:
             raise SessionError(f"Session already exists: {name}")
         if len(self._sessions) >= self._most and not self._drop_idle():
             raise SessionError(f"Too many sessions: {self._most} are open; see --limit-sessions")
         name = name or f"{app or 'session'}-{uuid.uuid4().hex[:12]}"
-        made = Session(name, app, frozenset(allowed), max_qps, max_concurrent, priority)
+        made = Session(name, app, allowed, max_qps, max_concurrent, priority)
         made.touched = self._clock()
         self._sessions[name] = made
         return made
@@ -201,9 +211,9 @@ class Sessions:
         """Return the session, if its limits allow one more call."""
         session = self._sessions.get(name)
         if session is None:
-            raise QuotaError(Reason.UNKNOWN, name)
+            raise QuotaError(Reason.UNKNOWN, shortened(name, _LONGEST_NAME))
         if session.allowed and model not in session.allowed:
-            raise QuotaError(Reason.MODEL, f"{model}; {name} may use {', '.join(sorted(session.allowed))}")
+            raise QuotaError(Reason.MODEL, f"{model}; {name} may use {named(sorted(session.allowed))}")
         if session.max_concurrent and session.running >= session.max_concurrent:
             raise QuotaError(Reason.CROWD, f"{session.max_concurrent} calls of {name} are running")
         if counts and not session.admits(self._clock()):
