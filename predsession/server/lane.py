@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
@@ -79,6 +80,7 @@ class Lane:
         self._worker: WorkerProcess | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._hung = False
+        self._begun: float | None = None
         self.ready = False
         """Whether a worker waits for batches."""
 
@@ -86,6 +88,11 @@ class Lane:
     def pid(self) -> int | None:
         """The worker's process, while it is ready."""
         return self._worker.pid if self.ready and self._worker is not None else None
+
+    @property
+    def under_way(self) -> float:
+        """Seconds since the batch that is being computed was begun; 0 where there is none."""
+        return 0.0 if self._begun is None else time.monotonic() - self._begun
 
     async def launch(self) -> ModelCard:
         """Start a worker and wait until its model is loaded.
@@ -220,11 +227,13 @@ class Lane:
         """Start the clock for the oldest batch."""
         self._unwatch()
         if self._in_flight and not self._closing:
+            self._begun = time.monotonic()
             loop = asyncio.get_running_loop()
             self._watch = loop.call_later(self._limits.batch, self._expire)
 
     def _unwatch(self) -> None:
         """Stop the clock."""
+        self._begun = None
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None

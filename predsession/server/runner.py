@@ -116,6 +116,11 @@ class Runner:
         """The processes of the workers that are ready."""
         return [lane.pid for lane in self._lanes if lane.pid is not None]
 
+    @property
+    def busy(self) -> float:
+        """Seconds that the model has taken so far, those of batches that are under way included."""
+        return self.tally.busy + sum(lane.under_way for lane in self._lanes)
+
     async def start(self) -> None:
         """Start the workers, wait until their model is loaded, then begin to work.
 

@@ -12,7 +12,9 @@ from predsession.server.edge.answer import form
 from predsession.server.edge.models import EdgeModel, Models
 from predsession.server.edge.sessions import QuotaError, Sessions
 from predsession.server.shots import PRIORITIES, QueueFullError, Shot, ShotAnswer, error_text
+from predsession.server.texts import shortened
 from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.methods import MAX_MESSAGE_BYTES
 from predsession.wire.geometry import Size
 
 USUAL_MS = 5000
@@ -21,6 +23,9 @@ NEEDS_DEVICE = (
     "frames by dma_fd or buffer_id lie in a camera's own memory, which this server has none of: send the data"
 )
 _OK = pb.Status(success=True)
+_MOST_DIMS = 8
+_LEAST_MARGIN_S, _MOST_MARGIN_S = 0.02, 0.25
+_FRAMING, _REFUSAL = 64, 128  # bytes: around each answer of a batch, and of one that says no for its size
 
 
 class BadInputError(Exception):
@@ -44,7 +49,7 @@ def reply(message: str) -> pb.InferResponse:
     InferResponse
         Of a call that succeeded, as gRPC sees it.
     """
-    return pb.InferResponse(status=pb.Status(success=False, message=message))
+    return pb.InferResponse(status=pb.Status(success=False, message=shortened(message)))
 
 
 def read_picture(tensors: Sequence[pb.Tensor], max_pixels: int) -> tuple[bytes, Size]:
@@ -79,7 +84,8 @@ def read_picture(tensors: Sequence[pb.Tensor], max_pixels: int) -> tuple[bytes, 
         shape = shape[1:]
     if tensor.dtype != pb.UINT8 or len(shape) != 3 or shape[2] != 3 or min(shape) < 1:
         known = pb.DataType.Name(tensor.dtype) if tensor.dtype in pb.DataType.values() else tensor.dtype
-        raise BadInputError(f"the tensor is {tuple(tensor.shape)} {known}; wanted (H, W, 3) UINT8, RGB")
+        said = tuple(tensor.shape) if len(shape) <= _MOST_DIMS else f"of {len(shape)} dimensions,"
+        raise BadInputError(f"the tensor is {said} {known}; wanted (H, W, 3) UINT8, RGB")
     height, width, _ = shape
     if width * height > max_pixels:
         raise BadInputError(f"{width} x {height} pixels; the limit is {max_pixels}")
@@ -107,6 +113,28 @@ def failure_text(answer: ShotAnswer) -> str:
     return f"{what} failed: {error_text(answer.error)}"
 
 
+def patience(timeout_ms: int, left: float | None) -> float:
+    """Return how long a batch may take, so that its answer reaches a caller who waits no longer than it said.
+
+    Parameters
+    ----------
+    timeout_ms : int
+        What the request says; 0 for the usual.
+    left : float or None
+        Seconds until the caller gives up, where that is known.
+
+    Returns
+    -------
+    float
+        Seconds from now: where the caller's own end comes first, a margin before it.
+    """
+    seconds = (timeout_ms or 2 * USUAL_MS) / 1000
+    if left is None:
+        return seconds
+    margin = min(max(left / 20, _LEAST_MARGIN_S), _MOST_MARGIN_S, left / 2)
+    return min(seconds, left - margin)
+
+
 @dataclass(frozen=True, slots=True)
 class Inferring:
     """Answers requests for pictures.
@@ -119,11 +147,14 @@ class Inferring:
         Whose quotas count.
     limits : Limits
         What is refused.
+    most_bytes : int
+        The largest reply.
     """
 
     models: Models
     sessions: Sessions
     limits: Limits
+    most_bytes: int = MAX_MESSAGE_BYTES
 
     async def infer(self, request: pb.InferRequest) -> bytes:
         """Answer one request.
@@ -179,31 +210,37 @@ class Inferring:
             hw_infer_time_us=round(answer.model * 1e6),
         )
         # A message is its fields, in any order: the worker wrote the first of them.
-        return answer.message + times.SerializeToString()
+        whole = answer.message + times.SerializeToString()
+        return whole if len(whole) <= self.most_bytes else _no_room(whole, self.most_bytes)
 
-    async def infer_batch(self, request: pb.InferBatchRequest) -> bytes:
+    async def infer_batch(self, request: pb.InferBatchRequest, *, left: float | None = None) -> bytes:
         """Answer several requests, each by its own model, in order.
 
         Parameters
         ----------
         request : InferBatchRequest
             As it came.
+        left : float or None
+            Seconds until its caller gives up. What is late then must not cost what is done.
 
         Returns
         -------
         bytes
             An ``InferBatchResponse``.
         """
-        if not request.requests:
-            none = pb.InferBatchResponse(status=pb.Status(success=False, message="Empty batch"))
-            return none.SerializeToString()
+        count = len(request.requests)
+        if not count:
+            return _no_batch("Empty batch")
+        if count > self.limits.frames:
+            return _no_batch(f"{count} items; a batch takes {self.limits.frames}, see --limit-frames")
         began = time.monotonic()
-        end = began + (request.timeout_ms or 2 * USUAL_MS) / 1000
-        answers = await asyncio.gather(*(self._item(one, end - began) for one in request.requests))
-        message = pb.InferBatchResponse(responses=[pb.InferResponse.FromString(one) for one in answers])
+        seconds = patience(request.timeout_ms, left)
+        answers = await asyncio.gather(*(self._item(one, seconds) for one in request.requests))
+        fitting = _fitting(answers, self.most_bytes)
+        message = pb.InferBatchResponse(responses=[pb.InferResponse.FromString(one) for one in fitting])
         good = sum(one.status.success for one in message.responses)
-        message.status.success = good == len(answers)
-        message.status.message = f"{good}/{len(answers)} succeeded"
+        message.status.success = good == count
+        message.status.message = f"{good}/{count} succeeded"
         message.total_time_us = round((time.monotonic() - began) * 1e6)
         return message.SerializeToString()
 
@@ -216,3 +253,46 @@ class Inferring:
             return reply("Batch timeout").SerializeToString()
         except DeviceNeededError:
             return reply(f"Not supported: {NEEDS_DEVICE}").SerializeToString()
+
+
+def too_large(size: int, most: int) -> str:
+    """Return the words instead of an answer that cannot be sent.
+
+    Parameters
+    ----------
+    size : int
+        Its bytes.
+    most : int
+        How many may be.
+
+    Returns
+    -------
+    str
+        For the status.
+    """
+    return f"Answer too large: {size} bytes; the limit is {most}"
+
+
+def _no_batch(message: str) -> bytes:
+    """Refuse a batch as a whole."""
+    return pb.InferBatchResponse(status=pb.Status(success=False, message=message)).SerializeToString()
+
+
+def _no_room(answer: bytes, most: int) -> bytes:
+    """Return what is answered instead of something too large."""
+    return reply(too_large(len(answer), most)).SerializeToString()
+
+
+def _fitting(answers: Sequence[bytes], most: int) -> list[bytes]:
+    """Return the answers that fit into one message, in order, and a refusal for each that does not."""
+    room = most - _FRAMING * (len(answers) + 1)
+    room -= sum(min(len(one), _REFUSAL) for one in answers)
+    fitting = []
+    for answer in answers:
+        more = max(0, len(answer) - _REFUSAL)
+        if more <= room:
+            room -= more
+            fitting.append(answer)
+        else:
+            fitting.append(_no_room(answer, most))
+    return fitting

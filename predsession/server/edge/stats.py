@@ -32,13 +32,16 @@ async def system_stats(models: Models, window_ms: int) -> pb.SystemStats:
     """
     window = min(window_ms or _USUAL_MS, _LONGEST_MS) / 1000
     before = {model: model.runner.tally.copy() for model in models}
+    worked = {model: model.runner.busy for model in before}
     cpu, began = _cpu_times(), time.monotonic()
     await asyncio.sleep(window)
     seconds = time.monotonic() - began
     present = [model for model in models if model in before]
     total, free = _ram()
     workers = sum(model.runner.size for model in present)
-    busy = sum(model.runner.tally.busy - before[model].busy for model in present)
+    # What is under way counts as it goes: a batch may well be longer than one looks. Once it is done the
+    # model's own time for it counts, which is a little less.
+    busy = sum(max(0.0, model.runner.busy - worked[model]) for model in present)
     pids = [pid for model in present for pid in model.runner.pids]
     return pb.SystemStats(
         model_stats=[_model_stats(model, before[model], seconds) for model in present],

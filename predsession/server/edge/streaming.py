@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 from predsession.errors import PredSessionError
 from predsession.server.edge.answer import form
 from predsession.server.edge.cameras import Camera
-from predsession.server.edge.inferring import failure_text
+from predsession.server.edge.inferring import failure_text, too_large
 from predsession.server.edge.models import EdgeModel
 from predsession.server.edge.sessions import Session
 from predsession.server.shots import QueueFullError, Shot
+from predsession.server.texts import shortened
 from predsession.wire.edge import inference_pb2 as pb
+from predsession.wire.edge.methods import MAX_MESSAGE_BYTES
 from predsession.wire.geometry import Size
 
 USUAL_FPS, HIGHEST_FPS = 30, 1000
@@ -202,10 +204,13 @@ class Watching:
         if answer.error is not None:
             return _failed(head, failure_text(answer))
         head.skew_us = self._model.skewed((time.monotonic_ns() - frame.taken_monotonic_ns) // 1000)
-        return answer.message + head.SerializeToString()
+        whole = answer.message + head.SerializeToString()
+        if len(whole) > MAX_MESSAGE_BYTES:
+            return _failed(head, too_large(len(whole), MAX_MESSAGE_BYTES))
+        return whole
 
 
 def _failed(head: pb.StreamInferResponse, message: str) -> bytes:
     """Write a frame that says no."""
-    head.status.success, head.status.message = False, message
+    head.status.success, head.status.message = False, shortened(message)
     return head.SerializeToString()
