@@ -8,9 +8,9 @@ from typing import Self, TypeVar
 from google.protobuf.message import Message
 
 from predsession.edge.endpoint import find_endpoint
-from predsession.errors import ResponseError, SourceError
+from predsession.edge.refusals import from_refusal
+from predsession.errors import PredSessionError, SourceError
 from predsession.rpc.channel import Channel, Manner
-from predsession.rpc.faults import refused
 from predsession.rpc.flight import Ask
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.methods import MAX_MESSAGE_BYTES, METHODS
@@ -94,9 +94,9 @@ class Connected:
         """Make a call."""
         return self._channel.call(Ask(METHODS[method].path, request.SerializeToString(), reply, seconds))
 
-    def _refused(self, status: pb.Status, what: str) -> ResponseError:
+    def _refused(self, status: pb.Status, what: str) -> PredSessionError:
         """Return the runtime's "no"."""
-        return refused(status.message, what=what, endpoint=self.endpoint)
+        return from_refusal(status.message, what=what, endpoint=self.endpoint)
 
 
 def seconds_of(timeout_ms: float) -> float:

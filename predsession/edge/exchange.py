@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy.typing as npt
 
 from predsession.edge.base import check_priority, seconds_of
+from predsession.edge.refusals import from_refusal
 from predsession.edge.result import BatchInferItem, InferenceResult
 from predsession.errors import (
     AuthError,
@@ -16,7 +17,6 @@ from predsession.errors import (
     ResponseError,
     SourceError,
 )
-from predsession.rpc.faults import refused
 from predsession.rpc.flight import Ask
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import from_post_result
@@ -52,7 +52,7 @@ def read_infer(reply: pb.InferResponse, model_id: str, endpoint: str) -> Inferen
     """
     error: PredSessionError | None = None
     if not reply.status.success:  # whatever else is in it is not looked at
-        error = refused(reply.status.message, what=f"Infer with {model_id!r}", endpoint=endpoint)
+        error = from_refusal(reply.status.message, what=f"Infer with {model_id!r}", endpoint=endpoint)
     return InferenceResult(
         parts=Parts() if error else from_post_result(reply.post_result),
         raw_outputs=None if error else from_tensors(reply.outputs),
@@ -112,12 +112,12 @@ def read_batch(
     ------
     ProtocolError
         If there are not as many answers as items.
-    RefusedError
-        If the batch as a whole was refused.
+    PredSessionError
+        If the batch as a whole was refused; see `predsession.edge.refusals`.
     """
     if len(reply.responses) != len(items):
         if not reply.responses and not reply.status.success:
-            no = refused(reply.status.message, what=f"InferBatch of {len(items)}", endpoint=endpoint)
+            no = from_refusal(reply.status.message, what=f"InferBatch of {len(items)}", endpoint=endpoint)
             raise no
         raise ProtocolError(
             f"InferBatch at {endpoint}: {len(reply.responses)} answers to {len(items)} pictures",
@@ -152,7 +152,7 @@ def read_frame(message: pb.StreamInferResponse, what: str, endpoint: str) -> Inf
     error: PredSessionError | None = None
     parts, outputs = Parts(), None
     if not message.status.success:
-        error = refused(message.status.message, what=f"StreamInfer of {what}", endpoint=endpoint)
+        error = from_refusal(message.status.message, what=f"StreamInfer of {what}", endpoint=endpoint)
     else:
         try:
             parts = from_post_result(message.post_result)
@@ -216,7 +216,7 @@ def ask_batch(items: Sequence[BatchInferItem], timeout_ms: int) -> Ask[pb.InferB
     Returns
     -------
     Ask
-        With its deadline.
+        With its deadline, a little after the one that the runtime is told.
 
     Raises
     ------
@@ -224,6 +224,8 @@ def ask_batch(items: Sequence[BatchInferItem], timeout_ms: int) -> Ask[pb.InferB
         If something cannot be sent as it is.
     """
     seconds = seconds_of(timeout_ms)
+    # A runtime that ends the batch on time tells what is done; it is not to be cut off over that.
+    seconds += min(max(seconds / 20, 0.02), 0.25)
     calls = [_call([each.image], each.model_id, each.timeout_ms, priority=each.priority) for each in items]
     return Ask(
         METHODS["InferBatch"].path, batch_to_bytes(calls, int(timeout_ms)), pb.InferBatchResponse, seconds

@@ -88,7 +88,7 @@ class Generating(Connected):
         Raises
         ------
         PredSessionError
-            `RefusedError` with the runtime's words; or what went wrong on the way.
+            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
         SessionClosedError
             If the client was closed.
         """

@@ -62,7 +62,8 @@ class Inferring(Connected):
         SourceError
             If the array cannot be sent as it is, before anything is sent.
         PredSessionError
-            Whatever went wrong on the way or on the runtime: see `predsession.rpc.faults`.
+            Whatever went wrong on the way or on the runtime: see `predsession.rpc.faults` and
+            `predsession.edge.refusals`.
         SessionClosedError
             If the client was closed.
         """
@@ -324,12 +325,14 @@ class Inferring(Connected):
         Raises
         ------
         SourceError
-            If `fps` is negative, `queue_size` not above 0, or `idle_timeout` no time.
+            If `fps` is negative or no number of the wire's, `queue_size` not above 0, or `idle_timeout` no time.
         SessionClosedError
             If the client was closed.
         """
         if not 0 <= fps < 2**32 or queue_size < 1:
-            raise SourceError(f"fps is {fps}, queue_size is {queue_size}; wanted 0 or more, and 1 or more")
+            raise SourceError(
+                f"fps is {fps}, queue_size is {queue_size}; wanted 0 to {2**32 - 1}, and 1 or more"
+            )
         if (max_consecutive_failures or 0) < 0:
             raise SourceError(f"max_consecutive_failures is {max_consecutive_failures}; 0 or None: no limit")
         check_idle(idle_timeout)

@@ -85,7 +85,7 @@ class Managing(Connected):
             If a tensor's description lacks something, has an unknown key, or a dtype that the wire lacks; if
             the wire cannot hold something.
         PredSessionError
-            `RefusedError` with the runtime's words; or what went wrong on the way.
+            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
         SessionClosedError
             If the client was closed.
         """
@@ -120,7 +120,7 @@ class Managing(Connected):
         Raises
         ------
         PredSessionError
-            `RefusedError` with the runtime's words; or what went wrong on the way.
+            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
         SessionClosedError
             If the client was closed.
         """
@@ -226,7 +226,7 @@ class Managing(Connected):
         ProtocolError
             If no id came back.
         PredSessionError
-            `RefusedError` with the runtime's words; or what went wrong on the way.
+            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
         SessionClosedError
             If the client was closed.
         """
@@ -259,7 +259,7 @@ class Managing(Connected):
         Raises
         ------
         PredSessionError
-            `RefusedError` with the runtime's words; or what went wrong on the way.
+            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
         SessionClosedError
             If the client was closed.
         """
@@ -333,7 +333,7 @@ class Managing(Connected):
         SourceError
             If it is no JSON object.
         PredSessionError
-            `RefusedError` with the runtime's words; or what went wrong on the way.
+            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
         SessionClosedError
             If the client was closed.
         """
