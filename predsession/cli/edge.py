@@ -51,14 +51,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     infer.set_defaults(run=_infer)
     subscribe = inner.add_parser("subscribe", help="run a camera of the runtime through a model")
     subscribe.add_argument("stream", help="the camera's id")
-    subscribe.add_argument("--fps", type=int, default=10, help="frames a second at most (default 10)")
+    subscribe.add_argument("--fps", type=_fps, default=10, help="frames a second at most (default 10)")
     subscribe.add_argument("--count", type=_count, metavar="N", help="end after so many frames")
     subscribe.set_defaults(run=_subscribe)
     for each in (infer, subscribe):
         each.add_argument("--model", required=True, metavar="ID", help="the model's id")
     models = inner.add_parser("models", help="what the runtime has; load or remove one")
     models.add_argument("--register", metavar="PATH", help="load this model, a path on the runtime's host")
-    models.add_argument("--id", metavar="ID", help="what to call it; default: the file's name")
+    models.add_argument("--id", metavar="ID",
+        help="with --register: what to call it; default: the file's name")  # fmt: skip
     models.add_argument("--unregister", metavar="ID", help="remove this model")
     models.set_defaults(run=_models)
     stats = inner.add_parser("stats", help="the runtime's counters")
@@ -80,6 +81,19 @@ def _count(text: str) -> int:
     return value
 
 
+def _fps(text: str) -> int:
+    """Read a number of frames a second that the wire holds."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no whole number of frames a second: 0 (the runtime's choice) to {2**32 - 1}"
+        )
+    return value
+
+
 def _seconds(text: str) -> float:
     """Read a time that can be waited."""
     try:
@@ -96,8 +110,15 @@ def _infer(args: argparse.Namespace) -> int:
     from predsession.cli.predict import Report
     from predsession.edge import InferenceClient
     from predsession.export.names import OutputNames
+    from predsession.inputs.folders import is_clip
     from predsession.inputs.sources import open_source
 
+    clip = next(filter(is_clip, args.source), None)
+    if clip is not None:
+        raise SourceError(
+            f"{clip} is a video, and `edge infer` takes pictures only: write its frames to a folder, or run "
+            "`predsession predict` on a server"
+        )
     names = OutputNames(args.save_images, args.source) if args.save_images else None
     pictures = _Pictures(iter(open_source(args.source)))
     report = Report(as_json=args.json)
@@ -220,6 +241,8 @@ def _frame_line(number: int, result: InferenceResult) -> str:
 
 def _models(args: argparse.Namespace) -> int:
     """Run ``models``."""
+    if args.id is not None and args.register is None:
+        raise SourceError("--id is what --register calls a model; add --register PATH")
     from dataclasses import asdict
 
     from predsession.edge import InferenceClient

@@ -325,7 +325,7 @@ class Inferring(Connected):
         Raises
         ------
         SourceError
-            If `fps` is negative or no number of the wire's, `queue_size` not above 0, or `idle_timeout` no time.
+            If `fps` is no number of the wire's, `queue_size` not above 0, or `idle_timeout` no time.
         SessionClosedError
             If the client was closed.
         """

@@ -1,16 +1,16 @@
-"""A runtime's "no", in its own words -> our errors. What a gRPC status says elsewhere has the same error here.
+"""A runtime's "no", in its own words -> our errors, the same as where a gRPC status says it.
 
-=====================================  ========================================================================
+=====================================  ============================================================
 words                                  error
-=====================================  ========================================================================
-"Inference timeout", "Batch timeout"   `RequestTimeoutError`: the deadline that gRPC keeps, noticed over there
+=====================================  ============================================================
+"Inference timeout", "Batch timeout"   `RequestTimeoutError`: our deadline, noticed over there
 "Model not found",                     `NotFoundError`, status 404
 "Session not found"
 "Model not allowed in this session"    `AuthError`, status 403
 "Session over its max_qps",            `RateLimitError`, status 429
 "Session over its max_concurrent"
 anything else                          `RefusedError`
-=====================================  ========================================================================
+=====================================  ============================================================
 
 The first three are every runtime's; those of sessions are our server's, for others keep no quotas.
 """

@@ -29,13 +29,15 @@ class OutputNames:
     Raises
     ------
     SourceError
-        If the folder is the sources' own: the pictures would be overwritten.
+        If the folder is the sources' own, whose pictures would be overwritten, or is a file.
     """
 
     def __init__(self, folder: str | Path, sources: Sequence[str]) -> None:
         self._folder = Path(folder)
         self._root = _common_folder(sources)
         self._given: set[str] = set()
+        if self._folder.exists() and not self._folder.is_dir():
+            raise SourceError(f"{self._folder} is a file; name a folder for the pictures, or remove it")
         if self._root is not None and Path(self._root).resolve() == self._folder.resolve():
             raise SourceError(f"{self._folder} is where the pictures themselves are; choose another folder")
 

@@ -178,7 +178,7 @@ def test_in_the_background(runtime: Runtime, client: InferenceClient) -> None:
     runtime.answers["Infer"] = answer
     futures = [client.infer_async(np.full((2, 2), n, np.uint8), "none" if n == 3 else "m") for n in range(4)]
     assert [int(each.result(10).raw_outputs[0][0, 0]) for each in futures[:3]] == [0, 1, 2]
-    with pytest.raises(RefusedError, match="Model not found"):
+    with pytest.raises(NotFoundError, match="Model not found"):
         futures[3].result(10)
 
 
@@ -223,7 +223,7 @@ def test_batches(runtime: Runtime, client: InferenceClient) -> None:
         assert results[0].objects == ()
         for ask in (lambda bad: bad.objects, lambda bad: bad.has_person(), lambda bad: bad.raise_for_status(),
                     lambda bad: bad.to_prediction(4, 4)):  # fmt: skip
-            with pytest.raises(RefusedError, match=r"'none'.*Model not found"):
+            with pytest.raises(NotFoundError, match=r"'none'.*Model not found"):
                 ask(results[1])
     asked = runtime.last("InferBatch")
     assert asked.timeout_ms == 10000
@@ -485,7 +485,7 @@ def test_paths_in_containers(
 
 
 def test_every_no_is_an_error(runtime: Runtime, client: InferenceClient) -> None:
-    """`success=false` is a RefusedError with the runtime's words, whatever was asked."""
+    """`success=false` is an error with the runtime's words, whatever was asked."""
     no = M.Status(success=False, message="ref_count is 2", code=4)
     runtime.answers.update(
         Infer=lambda *_: M.InferResponse(status=no),
@@ -533,7 +533,7 @@ def test_sessions(runtime: Runtime, client: InferenceClient) -> None:
     with pytest.raises(ZeroDivisionError) as caught, client.edge_session("mine"):
         raise ZeroDivisionError
     assert "Session not found" in caught.value.__notes__[0]
-    with pytest.raises(RefusedError, match="Session not found"), client.edge_session("mine"):
+    with pytest.raises(NotFoundError, match="Session not found"), client.edge_session("mine"):
         pass
 
 

@@ -139,6 +139,24 @@ def test_json_has_no_nan(runtime: Runtime, capsys: pytest.CaptureFixture[str]) -
     assert (told["device_temperature"], told["cpu_utilization"]) == (None, -1)
 
 
+def test_words_that_do_not_go_together(
+    runtime: Runtime, photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be done is told with its remedy, before anything is sent."""
+    clip, file = photos / "clip.mp4", photos / "file"
+    for path in (clip, file):
+        path.touch()
+    infer = ["infer", "--model", "m"]
+    for words, said in (
+        ([*infer, str(clip)], "takes pictures only"),
+        ([*infer, str(photos / "0.png"), "--save-images", str(file)], "is a file; name a folder"),
+        (["models", "--id", "foo"], "add --register PATH"),
+    ):
+        assert main(["edge", *words]) == 2
+        assert said in capsys.readouterr().err
+    assert not runtime.asked
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -146,6 +164,10 @@ def test_json_has_no_nan(runtime: Runtime, capsys: pytest.CaptureFixture[str]) -
         (["infer", "a.png", "--model", "m", "--timeout", "nan"], "'nan' is no time"),
         (["infer", "a.png", "--model", "m", "--timeout", "inf"], "'inf' is no time"),
         (["infer", "a.png", "--model", "m", "--timeout", "0"], "'0' is no time"),
+        (
+            ["subscribe", "cam", "--model", "m", "--fps", "99999999999"],
+            "0 (the runtime's choice) to 4294967295",
+        ),
     ],
 )
 def test_numbers_that_make_no_sense(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,7 @@ def test_infer(client: InferenceClient) -> None:
     assert result.depth_maps[0].data.tolist() == [[1.0, 2.0]]
     assert (result.infer_time_us, result.queue_time_us, result.hw_infer_time_us) == (1234, 6, 3)
     np.testing.assert_array_equal(result.raw_outputs[0], PICTURE)
-    with pytest.raises(RefusedError, match="Model not found"):
+    with pytest.raises(NotFoundError, match="Model not found"):
         client.infer(PICTURE, "other")
     with pytest.raises(RequestTimeoutError):
         client.infer(PICTURE, "m", timeout_ms=50)
@@ -133,7 +133,7 @@ def test_sessions_stats_and_settings(theirs: Vendor, client: InferenceClient) ->
     }  # fmt: skip
     client.destroy_session(name)
     asked(theirs, "DestroySession")
-    with pytest.raises(RefusedError, match="Session not found"):
+    with pytest.raises(NotFoundError, match="Session not found"):
         client.destroy_session("mine")
     asked(theirs, "DestroySession")
     stats = client.get_stats()
