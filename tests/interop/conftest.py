@@ -15,12 +15,13 @@ from interop.their_server import TheirServer
 
 VARIABLE = "PREDSESSION_INTEROP"
 HERE = Path(__file__).parent
+APART = {HERE / "edge", HERE / "oip"}  # each has its own
 REASON = "tests/interop needs Supervisely's own software: scripts/interop makes an environment and runs it"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests of this folder; where they cannot run, leave one, which says why."""
-    ours = [item for item in items if HERE in item.path.parents and HERE / "edge" not in item.path.parents]
+    ours = [item for item in items if HERE in item.path.parents and not APART & {*item.path.parents}]
     for item in ours:
         item.add_marker("interop")
     if not os.environ.get(VARIABLE) and ours:
