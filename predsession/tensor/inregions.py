@@ -1,8 +1,8 @@
 """Tensors in shared memory, on a Triton server of the same machine.
 
-A region is a piece of shared memory that both have open; a call names it, and the bytes are not sent. How large
-an output will be is known where its shape is fixed, else from the time before: the first of a dynamic shape
-travels once.
+A region is a piece of shared memory that both have open; a call names it, and the bytes are not sent. How
+large an output will be is known where its shape is fixed, else from the time before: the first of a dynamic
+shape travels once.
 
 References
 ----------
@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
@@ -66,6 +67,7 @@ class InRegions:
     def __init__(self, door: Door, record: Record) -> None:
         self._door = door
         self._record = record
+        self._token = secrets.token_hex(6)  # sessions may share a record
         self._owner = os.getpid()
         self._numbers = itertools.count()
         self._regions: dict[str, _Region] = {}
@@ -198,7 +200,7 @@ class InRegions:
 
     def _new(self, size: int) -> _Region:
         """Make a region, and tell the server."""
-        name = f"predsession-{self._record.token}-{next(self._numbers)}"
+        name = f"predsession-{self._token}-{next(self._numbers)}"
         memory = SharedMemory(name, create=True, size=size)
         region = _Region(memory, size)
         self._record.add_region(region.name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping
 
 from predsession.errors import ProtocolError
 from predsession.tensor.door import Door
+from predsession.tensor.lease import Lease
 from predsession.tensor.plan import Wish
 from predsession.tensor.residency import Output, Sent, arrived, packed_input
 from predsession.wire.oip.messages import Parameter, Tensor, Wanted
@@ -19,13 +21,15 @@ class OnServer:
     ----------
     door : Door
         The server.
-    session : str
-        Whose they are.
+    seconds : float
+        For how long, after the last word.
     """
 
-    def __init__(self, door: Door, session: str) -> None:
+    def __init__(self, door: Door, seconds: float) -> None:
         self._door = door
-        self._session = session
+        self._session = secrets.token_hex(8)
+        self._lease = Lease(door, self._session, seconds)
+        self._lease.begin()
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -69,4 +73,5 @@ class OnServer:
         self._door.forget(self._session, list(keys))
 
     def close(self) -> None:
-        """Let everything go: `predsession.tensor.lease` ends the session."""
+        """Let everything go."""
+        self._lease.end()

@@ -1,0 +1,201 @@
+"""Models on a server, shared by sessions; and the four calls that make and end what sessions share.
+
+Invariant: what was loaded is unloaded once, by the process that loaded it, and not while a session uses it.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from predsession.errors import SessionClosedError, SourceError
+from predsession.tensor.deploying import Options, find_local
+from predsession.tensor.hosting import ServerHandle
+from predsession.tensor.repository import Repository
+
+PathLike = str | os.PathLike[str]
+
+
+class ModelHandle:
+    """Models on a server; made by `init_model`.
+
+    It can be pickled, and handed to other processes.
+
+    Parameters
+    ----------
+    server : ServerHandle
+        Where.
+    names : mapping of str to str
+        Own name to the server's name for it.
+    loaded : iterable of str
+        Those of the server's names that were loaded for us.
+    """
+
+    def __init__(self, server: ServerHandle, names: Mapping[str, str], loaded: Iterable[str]) -> None:
+        self.server = server
+        self.names = dict(names)
+        self.id = "+".join(self.names.values())
+        self._loaded = tuple(loaded)
+        self._owner = os.getpid()
+        self._sessions = 0
+        self._closed = False
+        self._finalizer = weakref.finalize(self, _unload, server.repository, self._loaded, self._owner)
+        server.note(self)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what another process needs."""
+        kept = ("server", "names", "id", "_loaded", "_owner")
+        return {**{name: getattr(self, name) for name in kept}, "_sessions": 0, "_closed": self._closed}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Take over the names; the models stay their maker's."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the models were let go."""
+        return self._closed
+
+    def entered(self) -> None:
+        """Take down that a session uses it.
+
+        Raises
+        ------
+        SessionClosedError
+            If the models were let go.
+        """
+        if self._closed:
+            raise SessionClosedError(f"deinit_model() has let {', '.join(self.names)} go: init_model() anew")
+        self._sessions += 1
+
+    def left(self) -> None:
+        """Take down that a session has ended."""
+        self._sessions -= 1
+
+    def deinit(self) -> None:
+        """Let the models go; it may be done twice.
+
+        Raises
+        ------
+        SessionClosedError
+            If a session uses them, or another process made them.
+        """
+        if os.getpid() != self._owner:
+            raise SessionClosedError(
+                f"{', '.join(self.names)} belongs to the process that called init_model(): "
+                "deinit_model() is its business"
+            )
+        if self._sessions:
+            raise SessionClosedError(
+                f"close_server() of the session comes before deinit_model(): {self._sessions} of them "
+                f"use {', '.join(self.names)}"
+            )
+        self.close()
+
+    def close(self) -> None:
+        """Let the models go, if they are ours; it may be done twice."""
+        if os.getpid() == self._owner and not self._closed:
+            self._closed = True
+            self._finalizer()
+            self.server.forget(self)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let the models go."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Return what it stands for."""
+        return f"<ModelHandle {', '.join(self.names)} on {self.server!r}>"
+
+
+def _unload(repository: Repository, loaded: Iterable[str], owner: int) -> None:
+    """Unload what was loaded; in the process that did."""
+    if os.getpid() == owner:
+        repository.remove(loaded)
+
+
+def init_model(
+    local_model_path: PathLike | Iterable[PathLike] | None,
+    server: ServerHandle,
+    *,
+    models: Iterable[str] | None = None,
+    core_id: int | Iterable[int] = -1,
+    remote_environment: Mapping[str, str] | None = None,
+) -> ModelHandle:
+    """Put models on a server, for sessions to share.
+
+    Parameters
+    ----------
+    local_model_path : path, iterable of paths, or None
+        ONNX files, or folders as in Triton's repository; None for models of the server's own.
+    server : ServerHandle
+        From `init_server`.
+    models : iterable of str or None
+        Names of models that the server has; those that are not ready are loaded.
+    core_id : int or iterable of int
+        Which cores they may use; -1 for any.
+    remote_environment : mapping of str to str or None
+        What they are told.
+
+    Returns
+    -------
+    ModelHandle
+        To be let go by `deinit_model`, or a ``with`` block.
+
+    Raises
+    ------
+    SourceError
+        If there is no such model, or a server has no counterpart for something.
+    PredSessionError
+        If the server cannot be asked, or refuses.
+    """
+    if local_model_path is not None and models is not None:
+        raise SourceError("local_model_path and models: pass one of the two")
+    options = Options.read(core_id, remote_environment)
+    if local_model_path is not None:
+        names = server.repository.put(find_local(local_model_path), options)
+        return ModelHandle(server, names, names.values())
+    names, loaded = server.repository.take(models, options)
+    return ModelHandle(server, names, loaded)
+
+
+def deinit_model(handle: ModelHandle) -> None:
+    """Let models go; it may be done twice.
+
+    Parameters
+    ----------
+    handle : ModelHandle
+        From `init_model`.
+
+    Raises
+    ------
+    SessionClosedError
+        If a session still uses them.
+    """
+    handle.deinit()
+
+
+def deinit_server(server: ServerHandle) -> None:
+    """Let a server go; it may be done twice.
+
+    Parameters
+    ----------
+    server : ServerHandle
+        From `init_server`.
+
+    Raises
+    ------
+    SessionClosedError
+        If models are still there.
+    """
+    server.deinit()
