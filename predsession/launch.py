@@ -56,7 +56,12 @@ class EmbeddedServer:
             stderr=self._errors,
         )
         try:
-            self.url = self._wait_until_ready()
+            announced = self._wait_until_ready()
+            self.url = str(announced["url"])
+            self.grpc = _texts(announced.get("grpc"))
+            """Where it speaks the edge runtimes' interface."""
+            self.oip = _texts(announced.get("oip"))
+            """Where it speaks the Open Inference Protocol over gRPC."""
         except BaseException:
             self.stop()
             raise
@@ -93,8 +98,8 @@ class EmbeddedServer:
             self._process.wait(END_TIMEOUT)
         return self._process.returncode is not None
 
-    def _wait_until_ready(self) -> str:
-        """Read the line that announces the address."""
+    def _wait_until_ready(self) -> dict[str, object]:
+        """Read the line that announces the addresses."""
         lines: queue.Queue[bytes] = queue.Queue()
         stdout = self._process.stdout
         assert stdout is not None
@@ -104,9 +109,11 @@ class EmbeddedServer:
         except queue.Empty:
             line = b""
         try:
-            return str(json.loads(line)["url"])
+            announced: dict[str, object] = json.loads(line)
+            announced["url"] = str(announced["url"])
         except (ValueError, KeyError, TypeError):
             raise ConnectError(f"the embedded server did not start: {self._last_words()}") from None
+        return announced
 
     def _last_words(self) -> str:
         """Return the last line that the server wrote to its standard error."""
@@ -115,3 +122,8 @@ class EmbeddedServer:
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else "it said nothing"
+
+
+def _texts(value: object) -> list[str]:
+    """Return a list of texts, empty where there is none."""
+    return [str(each) for each in value] if isinstance(value, list) else []

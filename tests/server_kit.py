@@ -89,6 +89,7 @@ class Server:
         announced = json.loads(line)
         self.url: str = announced["url"]
         self.grpc: list[str] = announced.get("grpc", [])
+        self.oip: list[str] = announced.get("oip", [])
         self.port = int(self.url.rsplit(":", 1)[1])
 
     def _read_errors(self) -> None:

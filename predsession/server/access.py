@@ -109,21 +109,23 @@ class Access:
                 await self._app(scope, watched_receive, watched_send)
             else:
                 await _drain(watched_receive)
-                await _refuse(watched_send, *refusal)
+                status, text = refusal
+                tensors = scope["path"] == "/v2" or scope["path"].startswith("/v2/")
+                await _refuse(watched_send, status, {"error": text} if tensors else explained(text))
         finally:
             self._inside -= 1
             self._note(scope, traffic, time.perf_counter() - began)
 
-    def _refusal(self, path: str, headers: Headers) -> tuple[int, JSON] | None:
-        """Return status and answer for a request that may not come in."""
+    def _refusal(self, path: str, headers: Headers) -> tuple[int, str] | None:
+        """Return status and words for a request that may not come in."""
         if self._local and self._token is None and not is_loopback(_name_in(headers.get("host", ""))):
             # A foreign name that was made to point here: the page it came from may read our answers.
-            return 403, explained(_NO_NAME)
+            return 403, _NO_NAME
         origin = headers.get("origin")
         if origin is not None and not self._may_call(origin, headers.get("host", "")):
-            return 403, explained(_NO_PAGE)
+            return 403, _NO_PAGE
         if path not in self._open and self._inside > self._most:
-            return 429, explained(f"{self._most} calls are being answered; try again.")
+            return 429, f"{self._most} calls are being answered; try again."
         if self._token is None or path in self._open:
             return None
         scheme, _, rest = headers.get("authorization", "").partition(" ")
@@ -132,7 +134,7 @@ class Access:
         # that were sent.
         if hmac.compare_digest(shown.encode("latin-1"), self._token):
             return None
-        return 401, explained(_CLOSED)
+        return 401, _CLOSED
 
     def _may_call(self, origin: str, host: str) -> bool:
         """Whether a browser's page may call: our own, or one that was let in."""

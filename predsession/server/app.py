@@ -36,6 +36,7 @@ from predsession.wire.jsontypes import JSON
 
 Handler: TypeAlias = Callable[[Request], Awaitable["JSON | Response"]]
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+_METHODS = ("GET", "POST", "PUT", "DELETE")
 _GONE = 499  # nobody reads it; it is for the log
 _log = logging.getLogger("predsession.server")
 
@@ -58,7 +59,7 @@ def make_app(service: Service) -> ASGIApp:
     door = service.config.door
     if door.origins:
         headers = ["content-type", "x-api-key", "authorization", "idempotency-key"]
-        app = CORSMiddleware(app, door.origins, allow_methods=["GET", "POST"], allow_headers=headers)
+        app = CORSMiddleware(app, door.origins, allow_methods=_METHODS, allow_headers=headers)
     app = _Opening(app, service)
     known = frozenset(route.path.rsplit("/", 1)[-1] for route in found if "{" not in route.path) - {""}
     return Access(
@@ -102,7 +103,8 @@ def routes(service: Service) -> list[Route]:
         Where there is an extension, each call also below a model's name.
     """
     plain = service.config.plain_errors
-    found = [
+    found = _tensor_routes(service)
+    found += [
         Route(f"/{name}", _guarded(read, plain=plain), methods=["GET"])
         for name, read in _reads(service).items()
     ]
@@ -111,6 +113,15 @@ def routes(service: Service) -> list[Route]:
         if not service.stock:
             found.append(Route(f"/{{model}}/{name}", _guarded(call, plain=plain), methods=["POST"]))
     return found
+
+
+def _tensor_routes(service: Service) -> list[Route]:
+    """Return the routes of the Open Inference Protocol, where it is spoken."""
+    if service.oip is None:
+        return []
+    from predsession.server.oip.routes import Routes
+
+    return Routes(service.oip).routes()
 
 
 def _calls(service: Service) -> dict[str, Handler]:

@@ -21,6 +21,7 @@ from predsession.server.config import (
     EdgeDoor,
     Limits,
     ModelSpec,
+    OipDoor,
     Ready,
     ServerConfig,
     is_loopback,
@@ -66,6 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--grpc-register", action="store_true",
         help="with --grpc: let callers register models also where other machines can reach it; that is to "
         "let them run code")  # fmt: skip
+    add("--oip", action="store_true",
+        help="speak the Open Inference Protocol (KServe V2) too, below /v2: named tensors")  # fmt: skip
+    add("--oip-grpc", action="append", default=[], metavar="ADDRESS",
+        help="the same over gRPC: 127.0.0.1:8001, or unix:/path/to.sock; repeat it for several")  # fmt: skip
+    add("--tensor-model", action="append", default=[], metavar="[NAME=]TARGET",
+        help="with --oip: a model of named arrays: an ONNX file, module:Model or path/to/file.py:Model")  # fmt: skip
+    add("--repository", type=Path, metavar="DIR",
+        help="with --oip: a folder of networks that callers may have loaded by name")  # fmt: skip
+    add("--oip-load", action="store_true",
+        help="with --oip: let callers send ONNX files also where other machines can reach it")  # fmt: skip
     add("--ephemeral", action="store_true", help="keep nothing: jobs and results end with the server")
     add(
         "--stock",
@@ -202,19 +213,81 @@ def edge_door(args: argparse.Namespace) -> EdgeDoor | None:
         return None
     if args.stock:
         raise CommandError("a server with --stock speaks no gRPC; leave out one of the two", USAGE)
-    if any(importlib.util.find_spec(name) is None for name in ("grpc", "google.protobuf")):
-        raise MissingExtraError("edge", "predsession serve --grpc")
-    from predsession.server.edge.address import Address, DoorError
-
-    try:
-        addresses = [Address.read(text) for text in args.grpc]
-    except DoorError as error:
-        raise CommandError(f"--grpc {error}", USAGE) from error
-    distant = [address.target for address in addresses if not address.local]
+    _check_modules("grpc", "google.protobuf", extra="edge", option="--grpc")
+    distant = _distant("--grpc", args.grpc)
     if distant and not args.insecure:
         advice = "say --insecure if everybody who can reach it may use it; the interface has no tokens"
         raise CommandError(f"--grpc {distant[0]} is open to other machines: {advice}", USAGE)
     return EdgeDoor(tuple(args.grpc), _streams(args.stream), bool(args.grpc_register) or not distant)
+
+
+def oip_door(args: argparse.Namespace, door: Door) -> OipDoor | None:
+    """Return what there is of the Open Inference Protocol, if that is wanted and safe.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        Of `add_arguments`.
+    door : Door
+        Where HTTP is.
+
+    Returns
+    -------
+    OipDoor or None
+        None without ``--oip`` and ``--oip-grpc``.
+
+    Raises
+    ------
+    CommandError
+        If the arguments do not go together, or an address is open to other machines.
+    MissingExtraError
+        If the extra ``tensor`` is not installed.
+    """
+    if not (args.oip or args.oip_grpc):
+        if args.tensor_model or args.repository or args.oip_load:
+            raise CommandError(
+                "--tensor-model, --repository and --oip-load mean nothing without --oip", USAGE
+            )
+        return None
+    if args.stock:
+        raise CommandError("a server with --stock has no tensors; leave out --oip or --stock", USAGE)
+    _check_modules("grpc", "google.protobuf", "ml_dtypes", extra="tensor", option="--oip")
+    distant = _distant("--oip-grpc", args.oip_grpc)
+    if distant and door.token is None and not args.insecure:
+        advice = (
+            f"set a token in {TOKEN_VARIABLE}, or say --insecure if everybody who can reach it may use it"
+        )
+        raise CommandError(f"--oip-grpc {distant[0]} is open to other machines: {advice}", USAGE)
+    if args.repository is not None and not args.repository.is_dir():
+        raise CommandError(f"--repository {args.repository}: there is no such folder", USAGE)
+    models = model_specs(args.tensor_model, "--tensor-model") if args.tensor_model else ()
+    local = is_loopback(door.host) and not distant
+    return OipDoor(tuple(args.oip_grpc), models, args.repository, bool(args.oip_load) or local)
+
+
+def _check_modules(*names: str, extra: str, option: str) -> None:
+    """Look whether the modules of an extra are there; raises `MissingExtraError`."""
+    if any(not _is_there(name) for name in names):
+        raise MissingExtraError(extra, f"predsession serve {option}")
+
+
+def _is_there(name: str) -> bool:
+    """Whether a module can be imported."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the package around it is not there
+        return False
+
+
+def _distant(option: str, texts: Sequence[str]) -> list[str]:
+    """Read addresses for gRPC; return those that other machines can reach."""
+    from predsession.server.address import Address, DoorError
+
+    try:
+        addresses = [Address.read(text) for text in texts]
+    except DoorError as error:
+        raise CommandError(f"{option} {error}", USAGE) from error
+    return [address.target for address in addresses if not address.local]
 
 
 def _streams(words: Sequence[str]) -> dict[str, Path]:
@@ -249,13 +322,15 @@ def serve_here(args: argparse.Namespace, *, ready: Ready) -> None:
         serve(config, listener, ready=ready)
 
 
-def model_specs(words: Sequence[str]) -> tuple[ModelSpec, ...]:
+def model_specs(words: Sequence[str], option: str = "--model") -> tuple[ModelSpec, ...]:
     """Read the models of the command line.
 
     Parameters
     ----------
     words : sequence of str
         Each ``target`` or ``name=target``.
+    option : str
+        Where they come from, for the message.
 
     Returns
     -------
@@ -271,7 +346,7 @@ def model_specs(words: Sequence[str]) -> tuple[ModelSpec, ...]:
     names = [spec.name for spec in specs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise CommandError(f"two models are called {twice}; give them names: --model NAME={twice}", USAGE)
+        raise CommandError(f"two models are called {twice}; give them names: {option} NAME={twice}", USAGE)
     return tuple(specs)
 
 
@@ -342,13 +417,14 @@ def _config(
         follow_stdin=args.follow_stdin,
         library=_library(args),
         edge=edge_door(args),
+        oip=oip_door(args, door),
         limits=Limits(**{limit.name: getattr(args, f"limit_{limit.name}") for limit in fields(Limits)}),
     )
 
 
 def _serve(config: ServerConfig) -> None:
     """Take the port and serve."""
-    from predsession.server.edge.address import DoorError
+    from predsession.server.address import DoorError
     from predsession.server.library import LibraryError
     from predsession.server.models.card import ModelLoadError
     from predsession.server.serve import serve
@@ -360,7 +436,7 @@ def _serve(config: ServerConfig) -> None:
         except (LibraryError, ModelLoadError, StoreVersionError) as error:
             raise CommandError(str(error), USAGE) from error
         except DoorError as error:
-            raise CommandError(f"--grpc: {error}", SERVER) from error
+            raise CommandError(f"gRPC: {error}", SERVER) from error
 
 
 def _listen(door: Door) -> socket.socket:

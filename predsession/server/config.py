@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from predsession.wire.jsontypes import JSONObject
+
 TOKEN_VARIABLE = "PREDSESSION_SERVER_TOKEN"  # noqa: S105 - the variable's name, not a token
-Ready = Callable[[str, Callable[[], None]], None]
-"""Takes the server's address and what ends it; the latter may be called from any thread."""
+Ready = Callable[[JSONObject, Callable[[], None]], None]
+"""Takes what ``--announce`` says and what ends the server; the latter may be called from any thread."""
 
 KIBI, MEBI, GIBI = 1 << 10, 1 << 20, 1 << 30
 
@@ -47,11 +49,14 @@ class Limits:
     kept: int = _count(10_000, "jobs that are known, finished ones included")
     disk: int = _count(20 * GIBI, "bytes of uploads and results together")
     free: int = _count(256 * MEBI, "bytes that stay free on the disk")
-    frames: int = _count(256, "pictures sent over gRPC that wait for one model")
+    frames: int = _count(256, "pictures sent over gRPC, or calls with tensors, that wait for one model")
     backlog: int = _count(512 * MEBI, "bytes of those together")
     streams: int = _count(16, "cameras that are watched over gRPC at the same time")
     sessions: int = _count(64, "sessions over gRPC")
-    registered: int = _count(16, "models that are registered over gRPC")
+    registered: int = _count(16, "models that are registered over gRPC; tensor models that calls had loaded")
+    networks: int = _count(GIBI, "bytes of tensor models that were sent")
+    tensors: int = _count(GIBI, "bytes of tensors that are kept")
+    leases: int = _count(256, "sessions that keep tensors or models")
     connections: int = _count(512, "calls that are answered at the same time")
     head: float = _time(20, "for the line and the headers of a request")
     idle: float = _time(60, "between two pieces of an upload, or for the body of another call")
@@ -132,6 +137,28 @@ class EdgeDoor:
 
 
 @dataclass(frozen=True, slots=True)
+class OipDoor:
+    """What the server has of the Open Inference Protocol; HTTP is on the usual port.
+
+    Parameters
+    ----------
+    addresses : tuple of str
+        Where it speaks gRPC too: ``127.0.0.1:8001``, ``unix:/run/x.sock``.
+    models : tuple of ModelSpec
+        Tensor models: an ONNX file, ``module:Model`` or ``path/to/file.py:Model``.
+    repository : Path or None
+        A folder of networks that may be loaded by name.
+    upload : bool
+        Whether callers may send models.
+    """
+
+    addresses: tuple[str, ...] = ()
+    models: tuple[ModelSpec, ...] = ()
+    repository: Path | None = None
+    upload: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ServerConfig:
     """Everything a server needs to know.
 
@@ -161,6 +188,8 @@ class ServerConfig:
         A folder of pictures and videos that have ids.
     edge : EdgeDoor or None
         A second door, over gRPC.
+    oip : OipDoor or None
+        A third, of tensors.
     """
 
     models: tuple[ModelSpec, ...]
@@ -175,3 +204,4 @@ class ServerConfig:
     limits: Limits = field(default_factory=Limits)
     library: Path | None = None
     edge: EdgeDoor | None = None
+    oip: OipDoor | None = None

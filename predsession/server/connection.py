@@ -21,7 +21,7 @@ from predsession.server.answers import dump
 from predsession.server.config import Limits
 from predsession.server.refusal import explained
 
-HEALTH = frozenset({"/healthz", "/readyz"})
+HEALTH = frozenset({"/healthz", "/readyz", "/v2/health/live", "/v2/health/ready"})
 """Paths that are answered however many others there are."""
 _SPARE = 128  # beyond the limit of calls: those still get an answer that says what to do
 _CROWDED = "There are too many connections; try again."

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -20,11 +20,13 @@ from predsession.server.app import make_app
 from predsession.server.config import EdgeDoor, Limits, Ready, ServerConfig
 from predsession.server.connection import connections
 from predsession.server.service import Service
+from predsession.wire.jsontypes import JSONObject
 
 if TYPE_CHECKING:
     # What gRPC's core writes to stderr by itself we say in our own words.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from predsession.server.edge.door import Door
+    from predsession.server.oip.door import Door as TensorDoor
 
 _KEEP_ALIVE_S = 75  # longer than clients pause between two polls, so that a pooled connection stays good
 _GRACE_S = 10
@@ -98,6 +100,7 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
     """Start the parts, serve, end the parts."""
     edge = None if config.edge is None else _edge_door(config.edge, config.limits)
     service = Service.build(config)
+    tensor = None if config.oip is None else _tensor_door(config, service)
     server = _Uvicorn(
         uvicorn.Config(
             make_app(service),
@@ -123,17 +126,21 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
     def end_from_outside() -> None:
         loop.call_soon_threadsafe(end)
 
-    def tell(url: str) -> None:
+    def tell(announcement: JSONObject) -> None:
         if ready is not None:
-            ready(url, end_from_outside)
+            ready(announcement, end_from_outside)
 
     _end_by_itself(end, signals=ready is None, stdin=config.follow_stdin)
 
     async def start() -> None:
         await service.start()
         if edge is not None:
-            await edge.start(service)
-        await _announce(server, config, listener, tell, edge.bound if edge is not None else [])
+            await edge.open(service)
+        if service.oip is not None and tensor is not None:
+            await service.oip.start(service.runners)
+            await tensor.open()
+        bound = {name: door.bound for name, door in (("grpc", edge), ("oip", tensor)) if door is not None}
+        await _announce(server, config, listener, tell, bound)
 
     starting = asyncio.create_task(start())
     starting.add_done_callback(lambda task: end() if not task.cancelled() and task.exception() else None)
@@ -145,8 +152,9 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
         try:
             await asyncio.gather(starting, return_exceptions=True)
         finally:
-            if edge is not None:
-                await edge.close()
+            await asyncio.gather(*(door.close() for door in (edge, tensor) if door is not None))
+            if service.oip is not None:
+                await service.oip.close()
             await service.close()
     if not starting.cancelled():
         starting.result()  # raises why the models could not be loaded
@@ -159,6 +167,19 @@ def _edge_door(config: EdgeDoor, limits: Limits) -> Door:
     from predsession.server.edge.door import Door
 
     door = Door(config, limits)
+    door.listen()
+    return door
+
+
+def _tensor_door(config: ServerConfig, service: Service) -> TensorDoor:
+    """Make what answers calls with tensors, and take the addresses of its gRPC door."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # as above
+    from predsession.server.oip.calls import Calls
+    from predsession.server.oip.door import Door
+
+    assert config.oip is not None, "asked before"
+    service.oip = Calls(config.oip, config.limits)
+    door = Door(config.oip, service.oip, config.limits, door=config.door)
     door.listen()
     return door
 
@@ -205,8 +226,8 @@ async def _announce(
     server: uvicorn.Server,
     config: ServerConfig,
     listener: socket.socket,
-    tell: Callable[[str], None],
-    edge: Sequence[str],
+    tell: Callable[[JSONObject], None],
+    bound: Mapping[str, Sequence[str]],
 ) -> None:
     """Say where the server is, once it answers."""
     while not server.started:
@@ -217,7 +238,8 @@ async def _announce(
     url = f"{scheme}://{shown}:{port}"
     names = ", ".join(spec.name for spec in config.models)
     logging.getLogger("predsession.server").info("serving %s on %s", names, url)
-    tell(url)
+    announcement: JSONObject = {"url": url, **{name: list(one) for name, one in bound.items()}}
+    tell(announcement)
     if config.announce:
-        print(json.dumps({"url": url, **({"grpc": list(edge)} if edge else {})}), flush=True)  # noqa: T201 - what --announce asks for
+        print(json.dumps(announcement), flush=True)  # noqa: T201 - what --announce asks for
         sys.stdout.flush()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from predsession.server.aftermath import Aftermath
 from predsession.server.config import ModelSpec, ServerConfig
@@ -26,6 +27,9 @@ from predsession.server.store import Store
 from predsession.server.tracks import Tracks
 from predsession.server.upload import Form
 from predsession.server.writing import Writing
+
+if TYPE_CHECKING:
+    from predsession.server.oip.calls import Calls
 
 FEATURES = ("ack", "after", "wait", "idempotency", "item_errors", "lease", "list", "float_boxes")
 
@@ -70,6 +74,8 @@ class Service:
     library: Library | None = None
     seats: Seats = field(default_factory=lambda: Seats(None))
     """Of the uploads that are being received."""
+    oip: Calls | None = None
+    """What answers the calls of the Open Inference Protocol."""
     make_runner: Callable[[ModelSpec, Schedule], Runner] | None = None
     """Makes one for a model that comes while the server runs."""
     closing: bool = False

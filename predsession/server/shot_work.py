@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from predsession.server.decode import Pixels
-from predsession.server.inference import Inference
+from predsession.server.inference import Inference, Write
 from predsession.server.models.card import ModelCard
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 
@@ -72,11 +72,8 @@ def answer(order: ShotOrder, inference: Inference, card: ModelCard) -> tuple[JSO
     tuple
         Header and body of the frame that says what became of it.
     """
-    # Its messages need an extra, which a server without this door does without.
-    from predsession.server.edge.answer import write_answer
-
     began = time.perf_counter()
-    writes = [partial(write_answer, card=card, form=form) for form in order.forms]
+    writes = [_write(form, card) for form in order.forms]
     outcomes = inference.shoot(order.images, order.settings, writes, singly=order.singly)
     header: dict[str, JSON] = {
         "op": "done",
@@ -86,3 +83,15 @@ def answer(order: ShotOrder, inference: Inference, card: ModelCard) -> tuple[JSO
         "model_s": time.perf_counter() - began,
     }
     return header, b"".join(outcome.item for outcome in outcomes)
+
+
+def _write(form: JSONObject, card: ModelCard) -> Write:
+    """Return what writes an answer in the form that was asked for."""
+    if form.get("arrays"):
+        from predsession.server.oip.answer import write_arrays
+
+        return partial(write_arrays, card=card)
+    # Its messages need an extra, which a server without this door does without.
+    from predsession.server.edge.answer import write_answer
+
+    return partial(write_answer, card=card, form=form)

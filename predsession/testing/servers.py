@@ -11,6 +11,7 @@ from typing import Self
 
 from predsession.errors import ConnectError
 from predsession.launch import EmbeddedServer
+from predsession.wire.jsontypes import JSONObject, as_list
 
 READY_TIMEOUT = 60.0
 
@@ -62,6 +63,11 @@ class RunningServer:
         """The address to give to a client."""
         return self._server.url
 
+    @property
+    def oip(self) -> list[str]:
+        """The addresses of its gRPC for tensors, with ``--oip-grpc`` among the arguments."""
+        return self._server.oip
+
     def close(self) -> None:
         """End the server and wait for it. Idempotent."""
         self._server.stop()
@@ -82,17 +88,21 @@ class _ThreadedServer:
         from predsession.server import command
 
         command.check_extra()
-        answers: queue.Queue[tuple[str, Callable[[], None]] | BaseException] = queue.Queue()
+        answers: queue.Queue[tuple[JSONObject, Callable[[], None]] | BaseException] = queue.Queue()
         self._thread = threading.Thread(target=self._run, args=(words, answers), name="embedded-server")
         self._thread.daemon = True
         self._thread.start()
         answer = answers.get(timeout=READY_TIMEOUT)
         if isinstance(answer, BaseException):
             raise ConnectError(f"the embedded server did not start: {answer}") from answer
-        self.url, self._end = answer
+        announced, self._end = answer
+        self.url = str(announced["url"])
+        self.oip = [str(each) for each in as_list(announced.get("oip"))]
 
     def _run(
-        self, words: Sequence[str], answers: queue.Queue[tuple[str, Callable[[], None]] | BaseException]
+        self,
+        words: Sequence[str],
+        answers: queue.Queue[tuple[JSONObject, Callable[[], None]] | BaseException],
     ) -> None:
         """Serve until told to end."""
         from predsession.server import command

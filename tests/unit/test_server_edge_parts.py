@@ -15,7 +15,7 @@ import pytest
 from predsession import MissingExtraError
 from predsession.server import command
 from predsession.server.config import EdgeDoor
-from predsession.server.edge.address import Address, DoorError
+from predsession.server.address import Address, DoorError
 from predsession.server.edge.answer import form, to_parts, write_answer
 from predsession.server.edge.sessions import QuotaError, Reason, SessionError, Sessions
 from predsession.server.folders import CommandError

@@ -22,6 +22,8 @@ from predsession.server.edge.sessions import QuotaError, Reason, Session, Sessio
 from predsession.server.edge.stats import system_stats
 from predsession.server.edge.streaming import HIGHEST_FPS, USUAL_FPS, Watching, Wish, Write
 from predsession.server.shots import PRIORITIES
+from predsession.server.statuses import CallError
+from predsession.server.texts import encodable, named, shortened
 from predsession.wire.edge import inference_pb2 as pb
 
 ABSENT: Mapping[str, str] = MappingProxyType({
@@ -37,26 +39,9 @@ _STATUS = {Reason.UNKNOWN: "NOT_FOUND", Reason.MODEL: "PERMISSION_DENIED"}
 _OK = pb.Status(success=True)
 
 
-class CallError(Exception):
-    """A call that ends with one of gRPC's statuses, by its name.
-
-    Parameters
-    ----------
-    code : str
-        "NOT_FOUND".
-    text : str
-        What is said with it.
-    """
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(f"{code}: {text}")
-        self.code = code
-        self.text = text
-
-
 def _no(text: object) -> pb.Status:
     """Return the interface's "no"."""
-    return pb.Status(success=False, message=str(text))
+    return pb.Status(success=False, message=shortened(str(text)))
 
 
 class Calls:
@@ -180,9 +165,9 @@ class Calls:
         except DeviceNeededError:
             raise CallError("UNIMPLEMENTED", NEEDS_DEVICE) from None
 
-    async def infer_batch(self, request: pb.InferBatchRequest) -> bytes:
-        """Run several pictures, each through its model."""
-        return await self._inferring.infer_batch(request)
+    async def infer_batch(self, request: pb.InferBatchRequest, *, left: float | None = None) -> bytes:
+        """Run several pictures, each through its model, within the seconds that are left to the caller."""
+        return await self._inferring.infer_batch(request, left=left)
 
     async def stream_infer(self, request: pb.StreamInferRequest, write: Write) -> None:
         """Run a camera's frames through a model until the caller has enough.
@@ -201,7 +186,7 @@ class Calls:
         """
         model = self._model(request.model_id)
         if request.stream_id not in self._config.streams:
-            known = ", ".join(self._config.streams) or "it has none; see --stream NAME=PATH"
+            known = named(self._config.streams) or "it has none; see --stream NAME=PATH"
             raise CallError(
                 "NOT_FOUND", f"Stream not found: {request.stream_id!r} is none of this server's: {known}"
             )
@@ -256,7 +241,7 @@ def _info(model: EdgeModel) -> pb.ModelInfo:
     return pb.ModelInfo(
         model_id=model.id,
         name=model.id,
-        model_path=model.target,
+        model_path=encodable(model.target),
         version=card.digest,
         inputs=input_specs(),
         outputs=output_specs(card),

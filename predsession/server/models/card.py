@@ -41,6 +41,8 @@ class ModelCard:
         Which of them are joined by a line.
     digest : str
         Of the files that the model is made of.
+    files : tuple of str
+        The paths of its weights, where it says.
     """
 
     classes: tuple[str, ...]
@@ -52,6 +54,7 @@ class ModelCard:
     keypoints: tuple[str, ...] = ()
     edges: tuple[tuple[int, int], ...] = field(default=())
     digest: str = ""
+    files: tuple[str, ...] = ()
 
     @property
     def batch_limit(self) -> int:
@@ -86,6 +89,7 @@ class ModelCard:
             "keypoints": list(self.keypoints),
             "edges": [list(edge) for edge in self.edges],
             "digest": self.digest,
+            "files": list(self.files),
         }
 
     @classmethod
@@ -102,6 +106,7 @@ class ModelCard:
             keypoints=_texts(data["keypoints"]),
             edges=tuple(_edge(pair) for pair in as_list(data["edges"])),
             digest=str(data["digest"]),
+            files=_texts(data["files"]),
         )
 
 

@@ -21,6 +21,9 @@ _HOW = (
     "detector (.toml)"
 )
 
+_METHODS = ("predict", "infer", "stream")
+"""What tells a model, of pictures or of tensors, from what makes one."""
+
 
 def load_model(target: str) -> tuple[Model, ModelCard]:
     """Find a model, load it, and read its card.
@@ -45,7 +48,32 @@ def load_model(target: str) -> tuple[Model, ModelCard]:
     load = getattr(model, "load", None)
     if callable(load):
         load()
-    return model, replace(describe(model), digest=_digest(target, model))
+    files = tuple(str(path) for path in getattr(model, "files", ()))
+    return model, replace(describe(model), digest=_digest(target, model), files=files)
+
+
+def find_object(target: str) -> object:
+    """Make what a target names; it is not loaded yet.
+
+    Parameters
+    ----------
+    target : str
+        ``module:attribute`` or ``path/to/file.py:attribute``.
+
+    Returns
+    -------
+    object
+        A model of either kind, if the target's author knows what one is.
+
+    Raises
+    ------
+    ModelLoadError
+        If there is no such thing.
+    """
+    place, colon, attribute = target.rpartition(":")
+    if not colon or not place or not attribute:
+        raise ModelLoadError(f"{target!r} is neither module:Model nor path/to/file.py:Model")
+    return _make(_module(place), attribute)
 
 
 def _digest(target: str, model: Model) -> str:
@@ -75,7 +103,8 @@ def _find(target: str) -> Model:
     if not colon or not place or not attribute:
         bundled = ", ".join(sorted(BUNDLED))
         raise ModelLoadError(f"{target!r} is no model; {_HOW.format(bundled=bundled)}")
-    return _make(_module(place), attribute)
+    # Whether it really is a model, `describe` finds out.
+    return cast("Model", _make(_module(place), attribute))
 
 
 def _module(place: str) -> ModuleType:
@@ -104,17 +133,16 @@ def _module(place: str) -> ModuleType:
     return module
 
 
-def _make(module: ModuleType, attribute: str) -> Model:
+def _make(module: ModuleType, attribute: str) -> object:
     """Take a model from a module: an object as it is, a class or a function by calling it."""
     found: object = module
     for part in attribute.split("."):
         found = getattr(found, part, None)
         if found is None:
             raise ModelLoadError(f"{module.__name__} has no {attribute}")
-    is_model = not isinstance(found, type) and hasattr(found, "predict")
+    is_model = not isinstance(found, type) and any(hasattr(found, name) for name in _METHODS)
     if not is_model and not callable(found):
         raise ModelLoadError(
             f"{module.__name__}:{attribute} is neither a model nor a class or function of one"
         )
-    # Whether it really is a model, `describe` finds out.
-    return cast("Model", found() if callable(found) and not is_model else found)
+    return found() if callable(found) and not is_model else found

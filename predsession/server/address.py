@@ -1,4 +1,4 @@
-"""The addresses of ``--grpc``: read, checked, and made free for gRPC to listen on. No gRPC here."""
+"""Where gRPC listens: addresses of the command line, read, checked, and made free. No gRPC here."""
 
 from __future__ import annotations
 

@@ -1,0 +1,176 @@
+"""What the doors that speak gRPC share: addresses, the server behind them, and statuses around errors.
+
+A door runs in the server's loop. A call whose caller has gone is cancelled there and then, so that nothing is
+computed for nobody.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import grpc
+from google.protobuf.message import Message
+
+from predsession.server.address import Address, DoorError
+from predsession.server.config import Limits
+from predsession.server.memory import keep_freed
+from predsession.server.statuses import CallError
+
+Reply = Message | bytes
+if TYPE_CHECKING:
+    # Generic in their stubs only.
+    Context = grpc.aio.ServicerContext[Message, Reply]
+    Handler = grpc.RpcMethodHandler[Message, Reply]
+Behaviour = Callable[[Message, "Context"], Awaitable[Reply]]
+_log = logging.getLogger("predsession.server")
+_LONGEST_TEXT = 1000  # a status travels in a header, and callers' own words are in it
+
+
+class GrpcDoor:
+    """Addresses on which gRPC is spoken. Make it in the server's loop.
+
+    Parameters
+    ----------
+    addresses : sequence of str
+        Well-formed.
+    limits : Limits
+        How many calls are answered at the same time.
+    message_bytes : int
+        The largest message.
+    interceptors : sequence
+        gRPC's.
+    credentials : ServerCredentials or None
+        For TLS, where an address is not a socket's file.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        limits: Limits,
+        *,
+        message_bytes: int,
+        interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> None:
+        self._addresses = [Address.read(text) for text in addresses]
+        self._credentials = credentials
+        self._server = grpc.aio.server(
+            interceptors=list(interceptors),
+            options=(
+                ("grpc.max_send_message_length", message_bytes),
+                ("grpc.max_receive_message_length", message_bytes),
+                ("grpc.so_reuseport", 0),  # two servers on one port would share its callers out between them
+            ),
+            maximum_concurrent_rpcs=limits.connections,
+        )
+        self.bound: list[str] = []
+        """The addresses, as callers use them."""
+
+    def listen(self) -> None:
+        """Take the addresses.
+
+        Raises
+        ------
+        DoorError
+            If one is taken, or not ours.
+        """
+        for address in self._addresses:
+            address.make_room()
+            try:
+                port = self._take(address)
+            except RuntimeError:
+                text = f"cannot listen on {address.target}: it is taken, or no address of this machine"
+                raise DoorError(text) from None
+            if address.path is not None:
+                address.path.chmod(0o660)  # its group may call, as on a device
+            self.bound.append(address.shown(port))
+
+    def _take(self, address: Address) -> int:
+        """Take one address, and return its port."""
+        if self._credentials is None or address.path is not None:
+            port: int = self._server.add_insecure_port(address.target)
+        else:
+            port = self._server.add_secure_port(address.target, self._credentials)
+        return port
+
+    async def start(self, services: Mapping[str, Mapping[str, Handler]]) -> None:
+        """Answer, from now on.
+
+        Parameters
+        ----------
+        services : mapping
+            Each service's name on the wire to its calls' names and handlers.
+        """
+        self._server.add_generic_rpc_handlers(
+            tuple(grpc.method_handlers_generic_handler(name, dict(calls)) for name, calls in services.items())
+        )
+        keep_freed()
+        await self._server.start()
+        _log.info("serving over gRPC on %s", ", ".join(self.bound))
+
+    async def stop(self, grace: float | None) -> None:
+        """Let calls under way finish within so many seconds, and give the addresses back."""
+        await self._server.stop(grace)
+        for address in self._addresses[: len(self.bound)]:
+            address.shut()
+
+
+def once(call: Callable[..., Awaitable[Reply]]) -> Behaviour:
+    """Return what answers once.
+
+    Parameters
+    ----------
+    call : callable
+        Takes the request's message.
+
+    Returns
+    -------
+    callable
+        As gRPC wants it.
+    """
+
+    async def behaviour(request: Message, context: Context) -> Reply:
+        try:
+            return await call(request)
+        except Exception as error:  # noqa: BLE001 - the border: a bug is one call's failure, not the server's
+            return await abort(context, error)
+
+    return behaviour
+
+
+def absent(text: str) -> Behaviour:
+    """Return what says that there is no such thing, in these words."""
+
+    async def behaviour(_: Message, context: Context) -> Reply:
+        return await abort(context, CallError("UNIMPLEMENTED", text))
+
+    return behaviour
+
+
+async def abort(context: Context, error: Exception) -> Reply:
+    """End a call with a status.
+
+    Parameters
+    ----------
+    context : ServicerContext
+        The call's.
+    error : Exception
+        A `CallError`, or a bug.
+
+    Returns
+    -------
+    Message or bytes
+        Never: gRPC raises.
+    """
+    if isinstance(error, CallError):
+        return await context.abort(grpc.StatusCode[error.code], error.text[:_LONGEST_TEXT])
+    _log.error("%s", "".join(traceback.format_exception(error)))
+    return await context.abort(grpc.StatusCode.INTERNAL, f"Exception: {error!r}"[:_LONGEST_TEXT])
+
+
+def to_bytes(reply: Reply) -> bytes:
+    """Write a reply that is not written yet."""
+    return reply if isinstance(reply, bytes) else reply.SerializeToString()
