@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from predsession.errors import (
-    InvalidRequestError,
     NotFoundError,
     PredSessionError,
     ProtocolError,
@@ -328,7 +327,7 @@ class Calling:
                 return False
             log.warning("%s no longer keeps %s: they are sent again", self._door.shown, ", ".join(keys))
             return True
-        return isinstance(error, InvalidRequestError) and going.way.grow(going.plan.wishes)
+        return going.way.mends(error, going.plan.wishes)
 
     def _failed(self, going: _Going, error: BaseException) -> None:
         """Cross out what may not be kept as it was thought."""

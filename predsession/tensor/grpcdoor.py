@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from predsession.errors import NotFoundError, ProtocolError
+from predsession.errors import NotFoundError, ProtocolError, ServerFaultError
 from predsession.rpc.channel import Channel, Manner
 from predsession.rpc.faults import refused
 from predsession.rpc.flight import Ask, Stream
@@ -82,6 +82,10 @@ class GrpcDoor:
             return self._call("ModelReady", pb.ModelReadyRequest(name=name), pb.ModelReadyResponse).ready
         except NotFoundError:
             return False
+        except ServerFaultError as error:
+            if "not found" in str(error).lower():  # MLServer has no status for it
+                return False
+            raise
 
     def model(self, name: str) -> ModelFacts:
         """Ask what a model takes and gives."""

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 from urllib.parse import quote
 
-from predsession.errors import ConnectError, NotFoundError, ProtocolError, SourceError
+from predsession.errors import ConnectError, NotFoundError, ProtocolError, RequestTimeoutError, SourceError
 from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.tensor.address import Address
 from predsession.tensor.door import LoadParameter, Replies
@@ -117,7 +117,12 @@ class HttpDoor:
             # The lowest level: what it gains beyond is little, and time is what is short.
             content, headers["Content-Encoding"] = gzip.compress(content, 1), "gzip"
         headers["Accept-Encoding"] = "gzip" if self._unpacks else "identity"
-        reply = self._ask("POST", f"{_model(request.model)}/infer", content, headers, seconds)
+        place = f"{_model(request.model)}/infer"
+        try:
+            reply = self._ask("POST", place, content, headers, seconds)
+        except RequestTimeoutError:
+            where = f"{self._shown}/{place}"
+            raise RequestTimeoutError(f"{where}: no answer within {seconds:g} s", url=where) from None
         check_status(reply)
         length = reply.headers.get(HEADER_LENGTH.lower())
         try:

@@ -19,7 +19,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
 
-from predsession.errors import PredSessionError, ProtocolError
+from predsession.errors import (
+    NotFoundError,
+    PredSessionError,
+    ProtocolError,
+    ResponseError,
+    ServerFaultError,
+)
 from predsession.tensor.door import Door
 from predsession.tensor.ledger import Record
 from predsession.tensor.plan import Wish
@@ -140,20 +146,27 @@ class InRegions:
         region = self._asked.pop(wish.key, None)
         if tensor is None:
             raise ProtocolError(f"the reply lacks output {wish.facts.name!r}")
-        if tensor.data is not None:  # it came: how large it would be was not known
+        if region is None and tensor.data is not None:  # it came: how large it would be was not known
             self._sizes[_name_of(wish)] = len(tensor.data)
             self._put(wish.key, tensor.data)
             return Output(tensor.datatype, tensor.shape, tensor.data if wish.here else None)
         if region is None:
             raise ProtocolError(f"output {wish.facts.name!r} is in a region that nobody asked for")
         self._swap(wish.key, region)
-        said = tensor.parameters.get(SIZE)
-        region.used = said if isinstance(said, int) else region.used
+        # The reply says nothing of the region; there may be more room in it than the output took.
+        region.used = datatype(tensor.datatype).nbytes(tensor.shape) or region.used
         data = bytes(region.view[: region.used]) if wish.here else None
         return Output(tensor.datatype, tensor.shape, data)
 
-    def grow(self, wishes: Iterable[Wish]) -> bool:
-        """Forget how large outputs of a dynamic shape were: the next time they travel."""
+    def mends(self, error: ResponseError, wishes: Iterable[Wish]) -> bool:
+        """Tell a server that was started anew of the regions; have outputs travel that found no room."""
+        if isinstance(error, NotFoundError) and "shared memory region" in str(error):
+            for region in {*self._regions.values(), *self._asked.values()}:
+                with contextlib.suppress(ResponseError):  # one that it still knows
+                    self._door.register(region.name, f"/{region.name}", region.memory.size)
+            return True
+        if not isinstance(error, ServerFaultError) or "should be at least" not in str(error):
+            return False
         names = [_name_of(wish) for wish in wishes if wish.there and -1 in wish.facts.shape]
         known = [name for name in names if self._sizes.pop(name, None) is not None]
         return bool(known)
@@ -171,7 +184,9 @@ class InRegions:
         self.forget([*self._regions, *self._empty])
 
     def _size_of(self, wish: Wish) -> int | None:
-        """Return how many bytes an output will have, if that is known."""
+        """Return how many bytes an output will have, if that is known, and its shape tells how many it had."""
+        if not datatype(wish.facts.datatype).bits:
+            return None
         if -1 in wish.facts.shape:
             return self._sizes.get(_name_of(wish))
         return datatype(wish.facts.datatype).nbytes(wish.facts.shape)

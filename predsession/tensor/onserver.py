@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 
-from predsession.errors import ProtocolError
+from predsession.errors import ProtocolError, ResponseError
 from predsession.tensor.door import Door
 from predsession.tensor.lease import Lease
 from predsession.tensor.plan import Wish
@@ -63,9 +63,9 @@ class OnServer:
             raise ProtocolError(f"the reply lacks output {wish.facts.name!r}")
         return arrived(wish, tensor)
 
-    def grow(self, wishes: Iterable[Wish]) -> bool:
-        """Make room after a refusal: that is the server's own business."""
-        del wishes
+    def mends(self, error: ResponseError, wishes: Iterable[Wish]) -> bool:
+        """Do nothing about a refusal: what was forgotten is sent again by whoever has it."""
+        del error, wishes
         return False
 
     def forget(self, keys: Iterable[str]) -> None:

@@ -153,7 +153,7 @@ class Repository:
             if local is not None:
                 raise
             raise SourceError(
-                f"{name!r} is not ready, and cannot be loaded: {error}.{self._listed()}"
+                f"{name!r} is not ready, and cannot be loaded: {str(error).rstrip('.')}.{self._listed()}"
             ) from error
 
     def _listed(self) -> str:

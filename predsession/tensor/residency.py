@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from predsession.errors import ProtocolError
+from predsession.errors import ProtocolError, ResponseError
 from predsession.tensor.plan import Given, Wish
 from predsession.wire.oip.messages import Buffer, Parameters, Tensor, Wanted
 from predsession.wire.oip.packing import pack
@@ -78,8 +78,8 @@ class Residency(Protocol):
     def output(self, wish: Wish, tensor: Tensor | None) -> Output:
         """Take an output from a reply; None where it did not come."""
 
-    def grow(self, wishes: Iterable[Wish]) -> bool:
-        """Make room after a refusal; False if that cannot have been the reason."""
+    def mends(self, error: ResponseError, wishes: Iterable[Wish]) -> bool:
+        """Do something about a refusal, so that the same call may go well; False if there is nothing."""
 
     def forget(self, keys: Iterable[str]) -> None:
         """Let kept tensors go."""
@@ -184,9 +184,9 @@ class HereOnly:
             self._kept[wish.key] = tensor.data
         return arrived(wish, tensor)
 
-    def grow(self, wishes: Iterable[Wish]) -> bool:
-        """Make room after a refusal: there is always enough."""
-        del wishes
+    def mends(self, error: ResponseError, wishes: Iterable[Wish]) -> bool:
+        """Do nothing about a refusal: it is not about what is kept here."""
+        del error, wishes
         return False
 
     def forget(self, keys: Iterable[str]) -> None:

@@ -323,10 +323,14 @@ def read_index(content: JSON) -> list[ModelState]:
         In the server's order.
     """
     listed = as_object(content).get("models") if isinstance(content, Mapping) else content
-    return [
-        ModelState(*(str(each.get(key) or "") for key in ("name", "version", "state", "reason")))
-        for each in map(as_object, as_list(listed))
-    ]
+    states = []
+    for each in map(as_object, as_list(listed)):
+        name, version, state, reason = (
+            str(each.get(key) or "") for key in ("name", "version", "state", "reason")
+        )
+        # MLServer's gRPC side writes "State.READY".
+        states.append(ModelState(name, version, state.removeprefix("State."), reason))
+    return states
 
 
 def read_counters(content: JSON) -> Counters:

@@ -27,7 +27,7 @@ from predsession.wire.oip.messages import (
     Wanted,
 )
 from predsession.wire.oip.regions import REGION
-from predsession.wire.oip.residency import ABSENT, KEPT
+from predsession.wire.oip.residency import KEPT
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 BINARY = "binary_tensor_data"
@@ -267,7 +267,7 @@ def _read(tensors: Sequence[JSON], rest: memoryview, kind: str) -> tuple[Tensor,
             data, at = rest[at : at + size], at + size
         elif "data" in content:
             data = from_json_data(content["data"], datatype, shape)
-        elif not {KEPT, REGION, ABSENT} & parameters.keys():
+        elif kind == "input" and not {KEPT, REGION} & parameters.keys():
             raise ProtocolError(f"{kind} {name} has neither data nor binary_data_size")
         read.append(Tensor(name, datatype, shape, data, parameters))
     if at != len(rest):
