@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from predsession.errors import MissingExtraError
+from predsession.errors import MissingExtraError, PredSessionError
 from predsession.server.config import (
     TOKEN_VARIABLE,
     Door,
@@ -65,14 +65,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stream", action="append", default=[], metavar="NAME=PATH",
         help="with --grpc: a video, or a folder of pictures, that stands in for a camera")  # fmt: skip
     add("--grpc-register", action="store_true",
-        help="with --grpc: let callers register models also where other machines can reach it; that is to "
-        "let them run code")  # fmt: skip
+        help="with --grpc: let callers register models also where other machines can reach it, or a token is "
+        "asked for over HTTP; that is to let them run code")  # fmt: skip
     add("--oip", action="store_true",
         help="speak the Open Inference Protocol (KServe V2) too, below /v2: named tensors")  # fmt: skip
     add("--oip-grpc", action="append", default=[], metavar="ADDRESS",
         help="the same over gRPC: 127.0.0.1:8001, or unix:/path/to.sock; repeat it for several")  # fmt: skip
     add("--tensor-model", action="append", default=[], metavar="[NAME=]TARGET",
-        help="with --oip: a model of named arrays: an ONNX file, module:Model or path/to/file.py:Model")  # fmt: skip
+        help="with --oip: a model of named arrays: an ONNX file, or module:Model as above")  # fmt: skip
     add("--repository", type=Path, metavar="DIR",
         help="with --oip: a folder of networks that callers may have loaded by name")  # fmt: skip
     add("--oip-load", action="store_true",
@@ -120,7 +120,7 @@ def _shown(value: float) -> str:
 def _size(text: str) -> int:
     """Read a number that may end in K, M or G."""
     number, unit = (text[:-1], text[-1]) if text[-1:].upper() in _UNITS else (text, "")
-    value = float(number) * _UNITS.get(unit.upper(), 1)
+    value = _number(number, text, "a number such as 100 or 64M") * _UNITS.get(unit.upper(), 1)
     if not 0 < value < 1 << 60:
         raise argparse.ArgumentTypeError(f"{text!r} is out of range")
     return int(value)
@@ -128,7 +128,7 @@ def _size(text: str) -> int:
 
 def _seconds(text: str) -> float:
     """Read a time."""
-    value = float(text)
+    value = _number(text, text, "seconds such as 2.5")
     if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is out of range")
     return value
@@ -136,10 +136,18 @@ def _seconds(text: str) -> float:
 
 def _positive(text: str) -> int:
     """Read a whole number of at least 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return value
+    value = _number(text, text, "a whole number, 1 or more")
+    if not value >= 1 or value != value // 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is out of range: wanted a whole number, 1 or more")
+    return int(value)
+
+
+def _number(number: str, text: str, wanted: str) -> float:
+    """Read a number, or say what was wanted."""
+    try:
+        return float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number: wanted {wanted}") from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -218,7 +226,11 @@ def edge_door(args: argparse.Namespace) -> EdgeDoor | None:
     if distant and not args.insecure:
         advice = "say --insecure if everybody who can reach it may use it; the interface has no tokens"
         raise CommandError(f"--grpc {distant[0]} is open to other machines: {advice}", USAGE)
-    return EdgeDoor(tuple(args.grpc), _streams(args.stream), bool(args.grpc_register) or not distant)
+    # Who asks for a token over HTTP does not trust everybody on this machine: a socket's file has an owner, a
+    # port has none.
+    guarded = _token(args) is not None and any(not text.startswith("unix:") for text in args.grpc)
+    register = bool(args.grpc_register) or not (distant or guarded)
+    return EdgeDoor(tuple(args.grpc), _streams(args.stream, args.limit_pixels), register)
 
 
 def oip_door(args: argparse.Namespace, door: Door) -> OipDoor | None:
@@ -290,8 +302,10 @@ def _distant(option: str, texts: Sequence[str]) -> list[str]:
     return [address.target for address in addresses if not address.local]
 
 
-def _streams(words: Sequence[str]) -> dict[str, Path]:
-    """Read what stands in for cameras."""
+def _streams(words: Sequence[str], max_pixels: int) -> dict[str, Path]:
+    """Read what stands in for cameras; each is opened once, for who watches it comes later."""
+    from predsession.server.edge.cameras import open_camera
+
     streams: dict[str, Path] = {}
     for word in words:
         name, equals, path = word.partition("=")
@@ -299,6 +313,10 @@ def _streams(words: Sequence[str]) -> dict[str, Path]:
             raise CommandError(f"--stream {word}: wanted NAME=PATH, each name once", USAGE)
         if not Path(path).exists():
             raise CommandError(f"--stream {word}: there is no file or folder {path}", USAGE)
+        try:
+            open_camera(Path(path), max_pixels=max_pixels).close()
+        except (PredSessionError, OSError) as error:
+            raise CommandError(f"--stream {word}: {error}", USAGE) from None
         streams[name] = Path(path)
     return streams
 
@@ -360,9 +378,14 @@ def _spec(word: str) -> ModelSpec:
     return ModelSpec(plain or "model", word)
 
 
+def _token(args: argparse.Namespace) -> str | None:
+    """Return what callers must show; None where they need not."""
+    return args.token or os.environ.get(TOKEN_VARIABLE) or None
+
+
 def _door(args: argparse.Namespace) -> Door:
     """Return where to listen, if that is safe."""
-    token = args.token or os.environ.get(TOKEN_VARIABLE) or None
+    token = _token(args)
     if not is_loopback(args.host) and token is None and not args.insecure:
         advice = (
             f"set a token in {TOKEN_VARIABLE}, or say --insecure if everybody who can reach it may use it"

@@ -9,24 +9,25 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from predsession.server.address import Address, DoorError
 from predsession.server.config import Limits
 from predsession.server.memory import keep_freed
 from predsession.server.statuses import CallError
+from predsession.server.texts import for_header
 
 Reply = Message | bytes
+R = TypeVar("R", bound=Reply | None)
 if TYPE_CHECKING:
     # Generic in their stubs only.
     Context = grpc.aio.ServicerContext[Message, Reply]
     Handler = grpc.RpcMethodHandler[Message, Reply]
 Behaviour = Callable[[Message, "Context"], Awaitable[Reply]]
 _log = logging.getLogger("predsession.server")
-_LONGEST_TEXT = 1000  # a status travels in a header, and callers' own words are in it
 
 
 class GrpcDoor:
@@ -141,6 +142,35 @@ def once(call: Callable[..., Awaitable[Reply]]) -> Behaviour:
     return behaviour
 
 
+def reading(
+    kind: type[Message], behaviour: Callable[[Message, Context], Awaitable[R]]
+) -> Callable[[bytes, Context], Awaitable[R | Reply]]:
+    """Return what takes a request as bytes; gRPC's own deserializer would log a caller's mistake as a bug.
+
+    Parameters
+    ----------
+    kind : type of Message
+        What the bytes should be.
+    behaviour : callable
+        Takes the message.
+
+    Returns
+    -------
+    callable
+        As gRPC wants it where there is no deserializer.
+    """
+
+    async def read(data: bytes, context: Context) -> R | Reply:
+        try:
+            request = kind.FromString(data)
+        except DecodeError as error:
+            text = f"the request is no {kind.DESCRIPTOR.full_name}: {error}"
+            return await abort(context, CallError("INVALID_ARGUMENT", text))
+        return await behaviour(request, context)
+
+    return read
+
+
 def absent(text: str) -> Behaviour:
     """Return what says that there is no such thing, in these words."""
 
@@ -166,9 +196,9 @@ async def abort(context: Context, error: Exception) -> Reply:
         Never: gRPC raises.
     """
     if isinstance(error, CallError):
-        return await context.abort(grpc.StatusCode[error.code], error.text[:_LONGEST_TEXT])
+        return await context.abort(grpc.StatusCode[error.code], for_header(error.text))
     _log.error("%s", "".join(traceback.format_exception(error)))
-    return await context.abort(grpc.StatusCode.INTERNAL, f"Exception: {error!r}"[:_LONGEST_TEXT])
+    return await context.abort(grpc.StatusCode.INTERNAL, for_header(f"Exception: {error!r}"))
 
 
 def to_bytes(reply: Reply) -> bytes:

@@ -232,7 +232,7 @@ class Inferring:
         if not count:
             return _no_batch("Empty batch")
         if count > self.limits.frames:
-            return _no_batch(f"{count} items; a batch takes {self.limits.frames}, see --limit-frames")
+            return too_many(self.limits.frames)
         began = time.monotonic()
         seconds = patience(request.timeout_ms, left)
         answers = await asyncio.gather(*(self._item(one, seconds) for one in request.requests))
@@ -271,6 +271,22 @@ def too_large(size: int, most: int) -> str:
         For the status.
     """
     return f"Answer too large: {size} bytes; the limit is {most}"
+
+
+def too_many(most: int) -> bytes:
+    """Return what is answered to a batch of more items than may be.
+
+    Parameters
+    ----------
+    most : int
+        How many may be.
+
+    Returns
+    -------
+    bytes
+        An ``InferBatchResponse``.
+    """
+    return _no_batch(f"More than {most} items; see --limit-frames")
 
 
 def _no_batch(message: str) -> bytes:

@@ -10,24 +10,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import predsession
 from predsession.clock import Clock, SystemClock
 from predsession.server.config import Limits, OipDoor
-from predsession.server.oip.checking import Output, check_inputs, check_outputs, kept_inputs
 from predsession.server.oip.facts import config_of, metadata_of
+from predsession.server.oip.inferring import Inferring
 from predsession.server.oip.keeping import Session, Sessions, Tally
-from predsession.server.oip.models import VERSION, Entry, Models
+from predsession.server.oip.models import Entry, Models
 from predsession.server.oip.orders import LoadOrder, Said
-from predsession.server.oip.running import Order, Ran, Served
+from predsession.server.oip.repository import VERSION
+from predsession.server.oip.served import Served
 from predsession.server.runner import Runner
 from predsession.server.statuses import CallError
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.oip import residency, rest
-from predsession.wire.oip.messages import InferReply, InferRequest, Parameter, Tensor
-from predsession.wire.oip.residency import ABSENT, INFER_NS, POST_NS, PRE_NS, QUEUE_NS, SESSION, TIMINGS
+from predsession.wire.oip.messages import InferReply, InferRequest
+from predsession.wire.oip.residency import SESSION
 
 EXTENSIONS = (
     rest.BINARY,
@@ -38,8 +38,6 @@ EXTENSIONS = (
     residency.EXTENSION,
 )
 """Of the protocol, that this server has."""
-FINAL = "triton_final_response"
-EMPTY_FINAL = "triton_enable_empty_final_response"
 _log = logging.getLogger("predsession.server")
 
 
@@ -60,6 +58,7 @@ class Calls:
         self.limits = limits
         self.models = Models(config, limits)
         self.sessions = Sessions(limits, clock or SystemClock())
+        self._inferring = Inferring(self.sessions)
         self.closing = asyncio.Event()
         """Set when the server ends: no stream would, by itself."""
         self._started = False
@@ -166,17 +165,14 @@ class Calls:
         """
         self._check_open()
         order = LoadOrder.read(name, said)
-        with self._session(order.session) as session:
+        with self.sessions.named(order.session) as session:
             await self.models.load(name, order, session)
 
     async def unload(self, name: str, said: Said) -> None:
         """Let a model go; only as far as the session is concerned where one is named."""
         self._check_open()
-        session = said.get(SESSION, "")
-        if not isinstance(session, str):
-            raise CallError("INVALID_ARGUMENT", f"{SESSION} must be a text")
-        with self._session(session):
-            await self.models.unload(name, session)
+        with self.sessions.named(said.get(SESSION, "")) as session:
+            await self.models.unload(name, "" if session is None else session.id)
 
     # -- sessions --------------------------------------------------------------------------------------
 
@@ -223,81 +219,18 @@ class Calls:
         tally = self.sessions.end(session)
         return tally, await self.models.end(session.id)
 
-    @contextlib.contextmanager
-    def _session(self, name: Parameter) -> Iterator[Session | None]:
-        """Hold the session that a call names, if any."""
-        if name == "":
-            yield None
-            return
-        if not isinstance(name, str):
-            raise CallError("INVALID_ARGUMENT", f"{SESSION} must be a text")
-        with self.sessions.used(name) as session:
-            yield session
-
     # -- inference -------------------------------------------------------------------------------------
 
     async def infer(self, request: InferRequest) -> InferReply:
-        """Answer a request, once.
-
-        Parameters
-        ----------
-        request : InferRequest
-            As it came.
-
-        Returns
-        -------
-        InferReply
-            The outputs that were asked for, in that order.
-
-        Raises
-        ------
-        CallError
-            If it cannot be answered.
-        """
-        entry, model = self._get(request.model, request.version)
-        if model.facts.decoupled:
-            text = (
-                f"model {entry.name} is decoupled: it has any number of answers, and needs ModelStreamInfer"
-            )
-            raise CallError("UNIMPLEMENTED", text)
-        with self._counted(entry), self._session(request.parameters.get(SESSION, "")) as session:
-            order, outputs = self._order(request, model, session)
-            ran = await model.run(order)
-            self._keep(request, model, session, outputs, ran)
-            entry.statistics.succeeded(ran.times)
-            return self._reply(request, model, outputs, ran)
+        """Answer a request, once; raises `CallError` if that cannot be."""
+        return await self._inferring.infer(request, *self._get(request.model, request.version))
 
     async def stream(self, request: InferRequest) -> AsyncGenerator[InferReply, None]:
-        """Answer a request as often as its model does.
-
-        Parameters
-        ----------
-        request : InferRequest
-            As it came.
-
-        Yields
-        ------
-        InferReply
-            Each says whether it is the last; where a decoupled model is asked to, an empty one is.
-
-        Raises
-        ------
-        CallError
-            If it cannot be answered.
-        """
-        entry, model = self._get(request.model, request.version)
-        if not model.facts.decoupled:
-            yield _finally(await self.infer(request), final=True)
-            return
-        with self._counted(entry), self._session(request.parameters.get(SESSION, "")) as session:
-            order, outputs = self._order(request, model, session)
-            async with contextlib.aclosing(model.stream(order)) as answers:
-                async for ran in answers:
-                    self._keep(request, model, session, outputs, ran)
-                    entry.statistics.succeeded(ran.times)
-                    yield _finally(self._reply(request, model, outputs, ran), final=False)
-        if request.parameters.get(EMPTY_FINAL):
-            yield _finally(InferReply(request.model, (), VERSION, request.id), final=True)
+        """Answer a request as often as its model does; raises `CallError` if that cannot be."""
+        found = self._get(request.model, request.version)
+        async with contextlib.aclosing(self._inferring.stream(request, *found)) as replies:
+            async for reply in replies:
+                yield reply
 
     def _get(self, name: str, version: str) -> tuple[Entry, Served]:
         """Return a model that is ready."""
@@ -307,71 +240,6 @@ class Calls:
     def _check_open(self) -> None:
         """Refuse calls before the models are loaded, and at the end."""
         if not self.ready():
-            text = (
-                "the server is ending" if self.closing.is_set() else "the models are being loaded; try again"
-            )
+            ending = self.closing.is_set()
+            text = "the server is ending" if ending else "the models are being loaded; try again"
             raise CallError("UNAVAILABLE", text)
-
-    @contextlib.contextmanager
-    def _counted(self, entry: Entry) -> Iterator[None]:
-        """Count a call that fails."""
-        began = time.monotonic_ns()
-        try:
-            yield
-        except CallError:
-            entry.statistics.failed(time.monotonic_ns() - began)
-            raise
-
-    @staticmethod
-    def _order(
-        request: InferRequest, model: Served, session: Session | None
-    ) -> tuple[Order, tuple[Output, ...]]:
-        """Check a request."""
-        inputs = check_inputs(request, model.facts, session)
-        outputs = check_outputs(request.outputs, model.facts, session)
-        kept_inputs(request)
-        wanted = tuple(one.name for one in outputs)
-        return Order(inputs, wanted, frozenset(one.name for one in outputs if one.sent)), outputs
-
-    def _keep(
-        self,
-        request: InferRequest,
-        model: Served,
-        session: Session | None,
-        outputs: Sequence[Output],
-        ran: Ran,
-    ) -> None:
-        """Keep what is to be kept."""
-        taken = {spec.name: spec.datatype for spec in model.facts.inputs}
-        given = {spec.name: spec.datatype for spec in model.facts.outputs}
-        kept = {key: (ran.inputs[name], taken[name]) for key, name in kept_inputs(request).items()}
-        kept |= {one.key: (ran.outputs[one.name], given[one.name]) for one in outputs if one.key}
-        if kept and session is not None:
-            self.sessions.keep(session, kept)
-
-    @staticmethod
-    def _reply(request: InferRequest, model: Served, outputs: Sequence[Output], ran: Ran) -> InferReply:
-        """Put a reply together."""
-        kinds = {spec.name: spec.datatype for spec in model.facts.outputs}
-        tensors = tuple(
-            Tensor(
-                one.name,
-                kinds[one.name],
-                tuple(ran.outputs[one.name].shape),
-                ran.data[one.name] if one.sent else None,
-                {} if one.sent else {ABSENT: True},
-            )
-            for one in outputs
-        )
-        times = ran.times
-        timings: Mapping[str, Parameter] = (
-            {QUEUE_NS: times.queue, PRE_NS: times.pre, INFER_NS: times.infer, POST_NS: times.post}
-            if request.parameters.get(TIMINGS)
-            else {}
-        )
-        return InferReply(request.model, tensors, VERSION, request.id, timings)
-
-
-def _finally(reply: InferReply, *, final: bool) -> InferReply:
-    """Say whether a reply is the last to its request."""
-    return InferReply(reply.model, reply.outputs, reply.version, reply.id, {**reply.parameters, FINAL: final})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from predsession.server.models.tensors import TensorFacts, TensorSpec
 from predsession.server.oip.keeping import Session
-from predsession.server.oip.running import Given
+from predsession.server.oip.served import Given
 from predsession.server.statuses import BadCallError
 from predsession.wire.oip import regions
 from predsession.wire.oip.messages import InferRequest, Parameters, Tensor, Wanted

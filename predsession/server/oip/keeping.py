@@ -16,8 +16,8 @@ import numpy as np
 from predsession.clock import Clock
 from predsession.server.config import Limits
 from predsession.server.models.tensors import Array
-from predsession.server.statuses import CallError
-from predsession.wire.oip.residency import DEFAULT_LEASE_S, UNKNOWN_KEY
+from predsession.server.statuses import BadCallError, CallError
+from predsession.wire.oip.residency import DEFAULT_LEASE_S, SESSION, UNKNOWN_KEY
 
 LONGEST_LEASE_S = 24 * 3600.0
 _LEAST = 1024  # what a kept tensor counts for at least, so that a million empty ones are too many
@@ -191,6 +191,33 @@ class Sessions:
         finally:
             session.users -= 1
             session.until = self._clock.now() + session.lease
+
+    @contextmanager
+    def named(self, name: object) -> Iterator[Session | None]:
+        """Do the same for what a call says.
+
+        Parameters
+        ----------
+        name : object
+            To be a text; empty for no session.
+
+        Yields
+        ------
+        Session or None
+            None for no session.
+
+        Raises
+        ------
+        BadCallError
+            If it is something else.
+        """
+        if not isinstance(name, str):
+            raise BadCallError(f"{SESSION} must be a text")
+        if not name:
+            yield None
+            return
+        with self.used(name) as session:
+            yield session
 
     def keep(self, session: Session, arrays: Mapping[str, tuple[Array, str]]) -> None:
         """Keep arrays, all or none; what was there under their keys goes.

@@ -9,27 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from predsession.server.config import Limits, OipDoor
 from predsession.server.models.card import ModelLoadError
 from predsession.server.oip.keeping import Session
 from predsession.server.oip.opening import Source, open_model, source_of
-from predsession.server.oip.orders import LoadOrder, read_scales
+from predsession.server.oip.orders import LoadOrder
 from predsession.server.oip.pictures import PictureModel
-from predsession.server.oip.running import Served
+from predsession.server.oip.repository import NAME, VERSION, described, networks
+from predsession.server.oip.served import Served
 from predsession.server.oip.statistics import Statistics
 from predsession.server.runner import Runner
 from predsession.server.statuses import BadCallError, CallError
-from predsession.wire.jsontext import loads
-from predsession.wire.jsontypes import JSONObject, as_object
-from predsession.wire.oip.residency import QUANTIZATION
+from predsession.wire.jsontypes import JSONObject
 
-VERSION = "1"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _log = logging.getLogger("predsession.server")
 
 
@@ -142,7 +138,7 @@ class Models:
     def _look(self) -> None:
         """List the repository's files, new ones with them; those that are gone go."""
         folder = self._config.repository
-        found = {} if folder is None else _networks(folder)
+        found = {} if folder is None else networks(folder)
         for name, path in found.items():
             self._entries.setdefault(name, Entry(name, path, reason="not loaded"))
         for entry in self:
@@ -238,7 +234,7 @@ class Models:
                 "PERMISSION_DENIED",
                 "this server takes no models: it can be reached from other machines; --oip-load allows it",
             )
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             raise BadCallError("a model's name has letters, digits, dots, dashes and underscores, up to 128")
         if name in self._entries:
             raise CallError("ALREADY_EXISTS", f"failed to load {name!r}: there is a model of that name")
@@ -261,7 +257,7 @@ class Models:
                 if entry.model is not None:  # somebody else was quicker
                     return
                 assert entry.source is not None, "the server's own are always there"
-                order = _described(entry, order)
+                order = described(entry.source, order)
                 entry.model = await open_model(entry.name, entry.source, order, self._limits)
             entry.reason, entry.statistics = "", Statistics()
         except ModelLoadError as error:
@@ -348,32 +344,3 @@ class Models:
         await asyncio.gather(*(model.close(self._limits.grace) for model in models))
         if self._closing:
             await asyncio.wait(self._closing, timeout=self._limits.grace)
-
-
-def _networks(folder: Path) -> dict[str, Path]:
-    """Find a repository's models: ``NAME.onnx``, or ``NAME/1/model.onnx``."""
-    found: dict[str, Path] = {}
-    try:
-        for path in sorted(folder.iterdir()):
-            nested = path / VERSION / "model.onnx"
-            name, file = (path.stem, path) if path.suffix == ".onnx" else (path.name, nested)
-            if _NAME.fullmatch(name) and file.is_file():
-                found.setdefault(name, file)
-    except OSError as error:
-        _log.error("the repository %s cannot be read: %s", folder, error)
-    return found
-
-
-def _described(entry: Entry, order: LoadOrder) -> LoadOrder:
-    """Return the order with the scales that lie beside a repository's model, in ``NAME/config.json``."""
-    if order.quantization or not isinstance(entry.source, Path):
-        return order
-    path = entry.source.parent.parent / "config.json"
-    if entry.source.name != "model.onnx" or not path.is_file():
-        return order
-    try:
-        parameters = as_object(as_object(loads(path.read_bytes())).get("parameters"))
-        scales = read_scales(as_object(parameters.get(QUANTIZATION)).get("string_value"))
-    except (OSError, ValueError, RecursionError, CallError) as error:
-        raise ModelLoadError(f"{path} cannot be read: {error}") from None
-    return replace(order, quantization=scales)

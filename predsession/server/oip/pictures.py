@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from predsession.server.config import Limits
 from predsession.server.models.tensors import Array
 from predsession.server.oip.answer import HEAD, IMAGE, picture_facts
-from predsession.server.oip.running import Given, Order, Ran, Times
+from predsession.server.oip.served import Given, Order, Ran, Times
 from predsession.server.runner import Runner
 from predsession.server.shots import QueueFullError, Shot, ShotAnswer, error_text
 from predsession.server.statuses import CallError

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from predsession.server.oip.running import Times
+from predsession.server.oip.served import Times
 from predsession.wire.jsontypes import JSONObject
 
 
