@@ -184,7 +184,7 @@ class InRegions:
         self.forget([*self._regions, *self._empty])
 
     def _size_of(self, wish: Wish) -> int | None:
-        """Return how many bytes an output will have, if that is known, and its shape tells how many it had."""
+        """Return how many bytes an output will have, if that is known and its shape tells how many it had."""
         if not datatype(wish.facts.datatype).bits:
             return None
         if -1 in wish.facts.shape:
