@@ -1,4 +1,4 @@
-"""The command line: ``predsession predict | serve | info | jobs | edge``; each command has a file of its own.
+"""The command line: ``predsession predict | serve | info | jobs | edge | tensor``, a file a command.
 
 Only the result goes to standard output; progress and messages go to standard error. Exit codes: 0 all went
 well, 1 some items failed, 2 wrong usage or source, 3 the server, 130 interrupted.
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from predsession import __version__
-from predsession.cli import edge, inspect, predict
+from predsession.cli import edge, inspect, predict, tensor
 from predsession.cli.codes import INTERRUPTED, OK, SERVER, USAGE, say
 from predsession.errors import JournalError, MissingExtraError, PredSessionError, SourceError
 
@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     inspect.add_to(commands)
     edge.add_to(commands)
+    tensor.add_to(commands)
     return parser
 
 

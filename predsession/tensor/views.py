@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from predsession.errors import SourceError
+from predsession.tensor.hosting import ServerHandle
 from predsession.tensor.info import TensorInfo, table
 from predsession.tensor.modelbook import ModelBook
 from predsession.tensor.profile import Meter
+from predsession.wire.oip.facts import ServerFacts
 
 
 class SessionViews:
@@ -16,6 +18,12 @@ class SessionViews:
     _book: ModelBook
     _meters: Mapping[str, Meter]
     _with_profile: bool
+    _server: ServerHandle
+
+    @property
+    def server_facts(self) -> ServerFacts:
+        """What the server is: ``name``, ``version``, ``extensions``."""
+        return self._server.facts
 
     def get_model_names(self) -> list[str]:
         """Return the models' names: not the files'.
