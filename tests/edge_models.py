@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from predsession.server.models.base import Arrays, Pixels, Settings
@@ -57,3 +59,16 @@ class Wrong:
     def predict(self, images: list[Pixels], settings: Settings) -> list[Arrays]:
         """Answer boxes that end before they begin."""
         return [{"boxes": [[9, 9, 1, 1]], "scores": [1.0], "class_ids": [0]} for _ in images]
+
+
+class Odd:
+    """Says things that UTF-8 cannot hold: in its class's name, and when it raises, which it does if told."""
+
+    classes = ("half \ud83d of one",)
+    default_settings: ClassVar[Settings] = {"raises": False}
+
+    def predict(self, images: list[Pixels], settings: Settings) -> list[Arrays]:
+        """Answer one object, or raise a text of a hundred thousand characters."""
+        if settings["raises"]:
+            raise ValueError("no \ud83d \0" + "x" * 100_000)
+        return [{"boxes": [[0, 0, 1, 1]], "scores": [1.0], "class_ids": [0]} for _ in images]

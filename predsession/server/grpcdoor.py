@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from predsession.server.address import Address, DoorError
+from predsession.server.address import Address, DoorError, Held
 from predsession.server.config import Limits
 from predsession.server.memory import keep_freed
 from predsession.server.statuses import CallError
@@ -67,6 +67,7 @@ class GrpcDoor:
             ),
             maximum_concurrent_rpcs=limits.connections,
         )
+        self._held: list[Held] = []
         self.bound: list[str] = []
         """The addresses, as callers use them."""
 
@@ -80,13 +81,15 @@ class GrpcDoor:
         """
         for address in self._addresses:
             address.make_room()
+            bound = address.beside()
             try:
-                port = self._take(address)
+                port = self._take(bound)
             except RuntimeError:
                 text = f"cannot listen on {address.target}: it is taken, or no address of this machine"
                 raise DoorError(text) from None
-            if address.path is not None:
-                address.path.chmod(0o660)  # its group may call, as on a device
+            held = address.move_in(bound)
+            if held is not None:
+                self._held.append(held)
             self.bound.append(address.shown(port))
 
     def _take(self, address: Address) -> int:
@@ -115,8 +118,8 @@ class GrpcDoor:
     async def stop(self, grace: float | None) -> None:
         """Let calls under way finish within so many seconds, and give the addresses back."""
         await self._server.stop(grace)
-        for address in self._addresses[: len(self.bound)]:
-            address.shut()
+        for held in self._held:
+            held.shut()
 
 
 def once(call: Callable[..., Awaitable[Reply]]) -> Behaviour:

@@ -18,6 +18,7 @@ from predsession import (
     AuthError,
     NotFoundError,
     PredictionSession,
+    RateLimitError,
     RefusedError,
     RequestTimeoutError,
     UploadTooLargeError,
@@ -114,12 +115,13 @@ def test_a_batch(client: InferenceClient) -> None:
     client.update_postprocess_config("pixels", {"delay": 0.2})
     late = client.infer_batch([BatchInferItem(number_picture(0), "pixels", timeout_ms=50)] * 2)
     assert [each.status_message for each in late] == ["Inference timeout"] * 2
+    assert all(isinstance(each.error, RequestTimeoutError) for each in late)
 
 
 def test_deadlines(client: InferenceClient) -> None:
     """What is late is given up, by its own deadline, and does not hold up what comes after it."""
     client.update_postprocess_config("pixels", {"delay": 0.3})
-    with pytest.raises((RequestTimeoutError, RefusedError), match=r"no answer within|Inference timeout"):
+    with pytest.raises(RequestTimeoutError, match=r"no answer within|Inference timeout"):
         client.infer(number_picture(1), "pixels", timeout_ms=60)
     client.update_postprocess_config("pixels", {"delay": 0})
     assert number_of(client.infer(number_picture(2), "pixels")) == 2
@@ -196,7 +198,7 @@ def test_models(client: InferenceClient, tmp_path: Path) -> None:
     ):
         with pytest.raises(RefusedError, match=f"Failed to load: .*{text}"):
             client.register_model(path, "other")
-    with pytest.raises(RefusedError, match="Model not found"):
+    with pytest.raises(NotFoundError, match="Model not found"):
         client.infer(number_picture(1), "other")
 
 
@@ -325,15 +327,16 @@ def test_quotas(client: InferenceClient) -> None:
         asked = [client.infer_async(number_picture(1), "pixels", session_id=name) for _ in range(9)]
         outcomes = [future.exception(20) for future in asked]
         assert sum(error is None for error in outcomes) == 3
-        assert all("max_qps" in str(error) for error in outcomes if error is not None)
+        refused = [error for error in outcomes if error is not None]
+        assert all(isinstance(error, RateLimitError) and "max_qps" in str(error) for error in refused)
         until(lambda: _is_answered(client, name), "the next second")
-    with pytest.raises(RefusedError, match="Session not found"):
+    with pytest.raises(NotFoundError, match="Session not found"):
         client.infer(number_picture(1), "pixels", session_id="mine")
-    with pytest.raises(RefusedError, match="Session not found"):
+    with pytest.raises(NotFoundError, match="Session not found"):
         client.destroy_session("mine")
     client.update_postprocess_config("pixels", {"delay": 0.1})
     with client.edge_session(allowed_models=["other"]) as other, client.edge_session(max_concurrent=2) as two:
-        with pytest.raises(RefusedError, match="Model not allowed in this session: pixels"):
+        with pytest.raises(AuthError, match="Model not allowed in this session: pixels"):
             client.infer(number_picture(1), "pixels", session_id=other)
         with pytest.raises(AuthError):
             list(client.subscribe("pictures", "pixels", session_id=other))
@@ -350,7 +353,7 @@ def _is_answered(client: InferenceClient, session: str) -> bool:
     """Whether the session lets a call through."""
     try:
         return number_of(client.infer(number_picture(4), "pixels", session_id=session)) == 4
-    except RefusedError:
+    except RateLimitError:
         return False
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import errno
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -11,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from number_clips import write_numbers
 
 from predsession import MissingExtraError
 from predsession.server import command
+from predsession.server.address import Address, DoorError, Held
 from predsession.server.config import EdgeDoor
-from predsession.server.address import Address, DoorError
 from predsession.server.edge.answer import form, to_parts, write_answer
 from predsession.server.edge.sessions import QuotaError, Reason, SessionError, Sessions
 from predsession.server.folders import CommandError
@@ -73,6 +77,78 @@ def test_room_for_a_socket(tmp_path: Path) -> None:
     assert path.read_text() == "a file"
 
 
+def test_a_socket_whose_server_is_stopped(tmp_path: Path) -> None:
+    """A server that takes no caller at the moment is one all the same; its socket stays."""
+    path = tmp_path / "x.sock"
+    with contextlib.ExitStack() as opened:
+        listener = opened.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        for _ in range(3):
+            caller = opened.enter_context(socket.socket(socket.AF_UNIX))
+            caller.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                caller.connect(str(path))
+        with pytest.raises(DoorError, match="another server listens there"):
+            Address.read(f"unix:{path}").make_room()
+    assert path.exists()
+
+
+@pytest.mark.parametrize(("number", "text"), [
+    (errno.EACCES, "Permission denied"), (errno.EPROTOTYPE, "Protocol wrong type"), (None, "another server"),
+])  # fmt: skip
+def test_a_socket_of_which_nothing_can_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None, text: str
+) -> None:
+    """What refuses the probe for another reason than that nobody listens is said, and left alone."""
+    path = tmp_path / "x.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+    problem = TimeoutError() if number is None else OSError(number, os.strerror(number))
+
+    class Probe(socket.socket):
+        def connect(self, address: object) -> None:
+            raise problem
+
+    monkeypatch.setattr(socket, "socket", Probe)
+    with pytest.raises(DoorError, match=text):
+        Address.read(f"unix:{path}").make_room()
+    assert path.exists()
+
+
+def test_no_folder_for_a_socket(tmp_path: Path) -> None:
+    """A folder that is not there, or too long for what gRPC binds to, is named."""
+    with pytest.raises(DoorError, match=f"there is no folder {tmp_path}/none"):
+        Address.read(f"unix:{tmp_path}/none/x.sock").make_room()
+    with pytest.raises(DoorError, match="its folder may have at most 97 bytes"):
+        Address.read(f"unix:/{'x' * 100}/x")
+
+
+def test_the_sockets_own_server(tmp_path: Path) -> None:
+    """At its end a server takes away its own socket, not the one that another has made there since."""
+    address = Address.read(f"unix:{tmp_path}/x.sock")
+
+    def bound() -> Held:
+        beside = address.beside()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(beside.path))
+        held = address.move_in(beside)
+        assert held is not None
+        return held
+
+    first = bound()
+    assert [path.name for path in tmp_path.iterdir()] == ["x.sock"]
+    with pytest.raises(DoorError, match="File exists"):
+        bound()
+    (tmp_path / "x.sock").rename(tmp_path / "kept")  # or the next could get the same inode
+    second = bound()
+    first.shut()
+    assert (tmp_path / "x.sock").exists()
+    second.shut()
+    second.shut()
+    assert not (tmp_path / "x.sock").exists()
+
+
 def config(*words: str) -> EdgeDoor | None:
     """Return what ``serve`` makes of its arguments for the gRPC door."""
     parser = argparse.ArgumentParser()
@@ -84,14 +160,59 @@ def config(*words: str) -> EdgeDoor | None:
 def test_arguments(tmp_path: Path) -> None:
     """Callers may register models where only this machine reaches, and elsewhere if that is allowed."""
     assert config() is None
-    door = config("--grpc", "127.0.0.1:1", "--stream", f"cam={tmp_path}")
+    write_numbers(tmp_path / "clip.mp4", 2)
+    cameras = {"cam": tmp_path / "pictures", "clip": tmp_path / "clip.mp4"}
+    cameras["cam"].mkdir()
+    (cameras["cam"] / "0.png").write_bytes(b"damaged, which shows when it is watched")
+    streams = [word for name, path in cameras.items() for word in ("--stream", f"{name}={path}")]
+    door = config("--grpc", "127.0.0.1:1", *streams)
     assert door is not None
-    assert (door.addresses, door.streams, door.register) == (("127.0.0.1:1",), {"cam": tmp_path}, True)
+    assert (door.addresses, door.streams, door.register) == (("127.0.0.1:1",), cameras, True)
     open_door = ("--grpc", "0.0.0.0:1", "--grpc", "unix:/x", "--insecure")
     for more, register in (((), False), (("--grpc-register",), True)):
         door = config(*open_door, *more)
         assert door is not None
         assert door.register is register
+
+
+@pytest.mark.parametrize(("words", "register"), [
+    (["127.0.0.1:1"], False), (["unix:/x"], True), (["unix:/x", "--grpc", "[::1]:1"], False),
+    (["127.0.0.1:1", "--grpc-register"], True),
+])  # fmt: skip
+def test_arguments_with_a_token(monkeypatch: pytest.MonkeyPatch, words: list[str], register: bool) -> None:
+    """Who asks for a token over HTTP lets nobody run code by a port that asks for none, unless told to."""
+    for door in (config("--token", "x", "--grpc", *words), None):
+        if door is None:
+            monkeypatch.setenv("PREDSESSION_SERVER_TOKEN", "x")
+            door = config("--grpc", *words)
+        assert door is not None
+        assert door.register is register
+
+
+def test_streams_that_are_no_cameras(tmp_path: Path) -> None:
+    """An empty folder and a file that is no video are refused at the start, by name."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.mp4").write_text("no video")
+    for name in ("empty", "text.mp4"):
+        with pytest.raises(CommandError, match=f"--stream a=.*/{name}: .*{name}"):
+            config("--grpc", "unix:/x", "--stream", f"a={tmp_path / name}")
+    (tmp_path / "empty" / "0.png").touch()
+    with pytest.raises(CommandError, match="each name once"):
+        config("--grpc", "unix:/x", *["--stream", f"a={tmp_path}/empty"] * 2)
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--limit-streams", "abc"], "'abc' is no number: wanted a number such as 100 or 64M"),
+    (["--limit-streams", "M"], "'M' is no number"), (["--limit-grace", "soon"], "wanted seconds such as 2.5"),
+    (["--workers", "two"], "'two' is no number: wanted a whole number, 1 or more"),
+    (["--workers", "1.5"], "'1.5' is out of range"), (["--workers", "nan"], "'nan' is out of range"),
+    (["--limit-streams", "0"], "'0' is out of range"),
+])  # fmt: skip
+def test_numbers_that_are_none(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A limit that is no number says what was wanted."""
+    with pytest.raises(SystemExit):
+        config(*words)
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "text"), [
@@ -102,7 +223,7 @@ def test_arguments(tmp_path: Path) -> None:
     (["--grpc-register"], "mean nothing without --grpc"),
     (["--grpc", "unix:/x", "--stream", "a"], "NAME=PATH"),
     (["--grpc", "unix:/x", "--stream", "a=/no/such"], "no file or folder"),
-    (["--grpc", "unix:/x", "--stream", "a=/tmp", "--stream", "a=/"], "each name once"),
+    (["--grpc", "unix:/x", "--stream", "a="], "NAME=PATH, each name once"),
 ])  # fmt: skip
 def test_wrong_arguments(words: list[str], text: str) -> None:
     """A mistake in the call is found before anything is started, and said."""

@@ -93,7 +93,7 @@ def _timed(call: Callable[..., Awaitable[Reply]]) -> Callable[[Message, Context]
 def _counted(
     behaviour: Callable[[bytes, Context], Awaitable[Reply]], most: int
 ) -> Callable[[bytes, Context], Awaitable[Reply]]:
-    """Return what refuses a batch of too many items unread; as messages they take a hundred times the room."""
+    """Refuse a batch of too many items unread; as messages they take a hundred times the room."""
 
     async def count(data: bytes, context: Context) -> Reply:
         return too_many(most) if has_more_items(data, most) else await behaviour(data, context)

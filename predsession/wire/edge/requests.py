@@ -19,6 +19,7 @@ from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.tensors import CODES, Array, as_wire_array
 from predsession.wire.edge.writing import written
 
+_FIXED = {1: 8, 5: 4}  # bytes of the kinds that have neither a length nor an end
 _TENSOR_DATA, _REQUEST_INPUTS, _BATCH_REQUESTS = b"\x1a", b"\x12", b"\x0a"  # number << 3 | 2: with a length
 
 
@@ -139,3 +140,42 @@ def _varint(value: int) -> bytes:
         value >>= 7
     septets.append(value)
     return bytes(septets)
+
+
+def has_more_items(batch: bytes, most: int) -> bool:
+    """Tell whether a batch has too many items, without reading them.
+
+    Parameters
+    ----------
+    batch : bytes
+        An ``InferBatchRequest``.
+    most : int
+        How many may be.
+
+    Returns
+    -------
+    bool
+        False as well where the bytes are none: reading them says so.
+    """
+    place, items = 0, 0
+    while place < len(batch) and items <= most:
+        tag, place = _read_varint(batch, place)
+        items += tag == _BATCH_REQUESTS[0]
+        if tag & 7 in (0, 2):
+            number, place = _read_varint(batch, place)
+            place += number if tag & 7 == 2 else 0
+        else:
+            place += _FIXED.get(tag & 7, 0)
+    return items > most
+
+
+def _read_varint(data: bytes, place: int) -> tuple[int, int]:
+    """Read a number; return it and the place after it."""
+    number, shift = 0, 0
+    while place < len(data) and shift < 64:
+        number |= (data[place] & 127) << shift
+        shift += 7
+        place += 1
+        if data[place - 1] < 128:
+            break
+    return number, place
