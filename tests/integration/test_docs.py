@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import edge_kit
+import numpy as np
 import pytest
+from tensor_models import arithmetic
 
+from predsession.testing import RunningServer
+
+TENSORS = "grpc://127.0.0.1:8001"
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if path.exists()]
 BLOCKS = [
@@ -29,6 +34,7 @@ def place(tmp_path: Path) -> Path:
     """A folder that looks like the clone, and can be written to."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "clip.mp4").symlink_to(ROOT / "tests" / "samples" / "pedestrians.mp4")
+    (tmp_path / "net.onnx").write_bytes(arithmetic())
     (tmp_path / "photos").symlink_to(ROOT / "examples" / "photos")
     return tmp_path
 
@@ -40,12 +46,26 @@ def runtime() -> Iterator[str]:
         yield made.endpoint
 
 
+@pytest.fixture(scope="module")
+def tensors() -> Iterator[str]:
+    """The address of the server that docs/tensor.md starts."""
+    models = [f"{name}={ROOT}/examples/serve_tensors.py:{name.title()}" for name in ("shrink", "brightness")]
+    arguments = [
+        "--oip-grpc",
+        "127.0.0.1:0",
+        *(word for model in models for word in ("--tensor-model", model)),
+    ]
+    with RunningServer("pixels", arguments=arguments) as server:
+        yield f"grpc://{server.oip[0]}"
+
+
 @pytest.mark.parametrize("block", BLOCKS)
-def test_every_python_block_runs(block: str, place: Path, detector: str, runtime: str) -> None:
-    """In a process of its own, against the bundled detector and an edge runtime."""
+def test_every_python_block_runs(block: str, place: Path, detector: str, runtime: str, tensors: str) -> None:
+    """In a process of its own, against the bundled detector, an edge runtime and a server of tensors."""
     environment = {**os.environ, "PREDSESSION_URL": detector, "AI_RUNTIME_ENDPOINT": runtime}
+    text = block.replace(TENSORS, tensors)
     done = subprocess.run(
-        [sys.executable, "-c", block], cwd=place, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", text], cwd=place, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
@@ -68,3 +88,21 @@ def test_the_readmes_commands_run(place: Path, detector: str) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_the_tensor_commands_run(place: Path, tensors: str) -> None:
+    """Each `predsession tensor` line of docs/tensor.md."""
+    np.save(place / "frame.npy", np.zeros((72, 128, 3), np.uint8))
+    text = (ROOT / "docs" / "tensor.md").read_text()
+    lines = re.findall(r"^\$ predsession (tensor .*)", text, re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
+        done = subprocess.run(
+            [sys.executable, "-m", "predsession", *shlex.split(line.replace(TENSORS, tensors))],
+            cwd=place,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert np.load(place / "small.npz")["small"].shape == (9, 16, 3)
