@@ -342,7 +342,7 @@ def test_a_silent_link_is_noticed(runtime: Runtime) -> None:
 
 def test_signs_of_life_are_asked_for() -> None:
     """GRPC is told to ask a silent runtime for a sign of life, more seldom than servers take amiss."""
-    options = dict(channel.Channel("10.0.0.1:1")._options())
+    options = dict(channel.Channel("10.0.0.1:1", channel.Manner(1 << 20))._options())
     assert options["grpc.keepalive_time_ms"] >= 10_000
     assert 0 < options["grpc.keepalive_timeout_ms"] <= 20_000
     assert "grpc.http2.max_pings_without_data" not in options
