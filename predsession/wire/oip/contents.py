@@ -10,7 +10,7 @@ import numpy as np
 from predsession.errors import ProtocolError
 from predsession.wire.jsontypes import JSON
 from predsession.wire.oip import inference_pb2 as pb
-from predsession.wire.oip.datatypes import BYTES, INT4_RANGE, datatype
+from predsession.wire.oip.datatypes import BYTES, INT4_RANGE, datatype, elements
 from predsession.wire.oip.messages import Buffer
 from predsession.wire.oip.packing import Array, bytes_to_elements, elements_to_bytes, pack, unpack
 
@@ -56,11 +56,11 @@ def from_contents(contents: pb.InferTensorContents, name: str, shape: tuple[int,
     others = [each.name for each, _ in contents.ListFields() if each.name != field]
     if others:
         raise ProtocolError(f"a tensor of {name} belongs into {field}; it came in {', '.join(others)}")
-    elements: Sequence[JSON | bytes] = getattr(contents, field)
-    _check_count(len(elements), name, shape)
+    values: Sequence[JSON | bytes] = getattr(contents, field)
+    _check_count(len(values), name, shape)
     if name == BYTES:
-        return elements_to_bytes(elements)
-    wide = np.array(elements, dtype=np.int64 if name in INT4_RANGE else None)
+        return elements_to_bytes(values)
+    wide = np.array(values, dtype=np.int64 if name in INT4_RANGE else None)
     return pack(_narrowed(wide, kind.dtype, name), name)
 
 
@@ -100,12 +100,12 @@ def to_json_data(data: Buffer, name: str, shape: tuple[int, ...]) -> JSON:
     return flat
 
 
-def from_json_data(elements: JSON, name: str, shape: tuple[int, ...]) -> Buffer:
+def from_json_data(values: JSON, name: str, shape: tuple[int, ...]) -> Buffer:
     """Return the bytes of a tensor in JSON.
 
     Parameters
     ----------
-    elements : list
+    values : list
         In C order, flat or nested.
     name : str
         Of the datatype.
@@ -123,7 +123,7 @@ def from_json_data(elements: JSON, name: str, shape: tuple[int, ...]) -> Buffer:
         If the elements are not of the datatype, or more or fewer than in the shape.
     """
     kind = datatype(name)
-    flat = _flattened(elements)
+    flat = _flattened(values)
     _check_count(len(flat), name, shape)
     if name == BYTES:
         return elements_to_bytes(flat)
@@ -136,19 +136,31 @@ def from_json_data(elements: JSON, name: str, shape: tuple[int, ...]) -> Buffer:
     if any(isinstance(each, bool) or not isinstance(each, int | float) for each in flat):
         raise ProtocolError(f"a tensor of {name} takes numbers")
     if kind.dtype.kind == "f":
-        return pack(np.array(flat, np.float64), name)
+        return pack(_floats(flat, kind.dtype, name), name)
     if any(isinstance(each, float) and not each.is_integer() for each in flat):
         raise ProtocolError(f"a tensor of {name} takes whole numbers")
-    whole = np.array(
-        [int(str(each)) if isinstance(each, int) else int(float(str(each))) for each in flat], object
-    )
+    whole = np.empty(len(flat), object)
+    whole[:] = [int(each) for each in flat if isinstance(each, int | float)]
     return pack(_narrowed(whole, kind.dtype, name), name)
 
 
-def _flattened(elements: JSON) -> list[JSON]:
+def _floats(flat: Sequence[JSON], dtype: np.dtype[np.generic], name: str) -> Array:
+    """Return numbers in their own dtype; one that is beyond it is refused, not made infinite."""
+    try:
+        wide = np.array(flat, np.float64)
+    except OverflowError:
+        raise ProtocolError(f"a tensor of {name} came with a number beyond it") from None
+    with np.errstate(over="ignore"):
+        narrow: Array = wide.astype(dtype)
+    if np.isinf(narrow).any() and not np.array_equal(np.isinf(narrow), np.isinf(wide)):
+        raise ProtocolError(f"a tensor of {name} came with a number beyond it")
+    return narrow
+
+
+def _flattened(values: JSON) -> list[JSON]:
     """Return nested lists as one."""
     flat: list[JSON] = []
-    stack = [elements]
+    stack = [values]
     while stack:
         top = stack.pop()
         if isinstance(top, Sequence) and not isinstance(top, str):
@@ -160,11 +172,7 @@ def _flattened(elements: JSON) -> list[JSON]:
 
 def _check_count(count: int, name: str, shape: tuple[int, ...]) -> None:
     """Refuse more or fewer elements than the shape has."""
-    wanted = 1
-    for side in shape:
-        if side < 0:
-            raise ProtocolError(f"a tensor of shape {list(shape)}: a side is negative")
-        wanted *= side
+    wanted = elements(shape)
     if count != wanted:
         raise ProtocolError(f"a tensor of {name} {list(shape)} has {count} elements; it takes {wanted}")
 
@@ -174,7 +182,7 @@ def _narrowed(wide: Array, dtype: np.dtype[np.generic], name: str) -> Array:
     if dtype.kind in "iu" and wide.size:
         bits = 8 * dtype.itemsize
         least, most = (0, 2**bits - 1) if dtype.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        low, high = int(str(wide.min())), int(str(wide.max()))
+        low, high = int(wide.min()), int(wide.max())
         if low < least or high > most:
             raise ProtocolError(f"a tensor of {name} holds {least} to {most}; it came with {low} to {high}")
     return wide.astype(dtype)

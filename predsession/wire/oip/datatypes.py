@@ -22,6 +22,8 @@ from predsession.errors import MissingExtraError, ProtocolError
 
 BYTES = "BYTES"
 BF16 = "BF16"
+_MOST_SIDES = 32  # NumPy's own limit, before 2.0
+_LONGEST_SIDE = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,43 @@ class Datatype:
         -------
         int or None
             None where that depends on what is in it.
+
+        Raises
+        ------
+        ProtocolError
+            If no tensor has that shape.
         """
-        if not self.bits:
-            return None
-        count = 1
-        for side in shape:  # exact, whatever a peer claims; NumPy's product wraps around
-            count *= side
-        return -(-count * self.bits // 8)
+        count = elements(shape)
+        return -(-count * self.bits // 8) if self.bits else None
+
+
+def elements(shape: tuple[int, ...]) -> int:
+    """Return how many elements a tensor has.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        As somebody claims it.
+
+    Returns
+    -------
+    int
+        Exact, however many those would be.
+
+    Raises
+    ------
+    ProtocolError
+        If a side is negative, or there are more sides, or longer ones, than any array has.
+    """
+    if len(shape) > _MOST_SIDES:
+        raise ProtocolError(f"a tensor with {len(shape)} sides; at most {_MOST_SIDES} are possible")
+    count = 1
+    for side in shape:  # NumPy's product would wrap around
+        if not 0 <= side < _LONGEST_SIDE:
+            what = "negative" if side < 0 else "too long"
+            raise ProtocolError(f"a tensor of shape {list(shape)}: a side is {what}")
+        count *= side
+    return count
 
 
 def _bfloat16() -> np.dtype[np.generic]:

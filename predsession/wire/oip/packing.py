@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ProtocolError
-from predsession.wire.oip.datatypes import BYTES, INT4_RANGE, datatype
+from predsession.wire.oip.datatypes import BYTES, INT4_RANGE, datatype, elements
 from predsession.wire.oip.messages import Buffer
 
 Array = npt.NDArray[np.generic]
@@ -79,8 +79,6 @@ def unpack(data: Buffer, name: str, shape: tuple[int, ...]) -> Array:
         If the count of bytes is not that of the shape, or the shape is none.
     """
     kind = datatype(name)
-    if any(side < 0 for side in shape):
-        raise ProtocolError(f"a tensor of shape {list(shape)}: a side is negative")
     wanted = kind.nbytes(shape)
     if wanted is not None and len(data) != wanted:
         raise ProtocolError(f"a tensor of {name} {list(shape)} has {len(data)} bytes; it takes {wanted}")
@@ -90,7 +88,10 @@ def unpack(data: Buffer, name: str, shape: tuple[int, ...]) -> Array:
         if name in INT4_RANGE:
             return _unpack_nibbles(data, name, shape)
         return np.frombuffer(data, kind.dtype).reshape(shape) if wanted else np.empty(shape, kind.dtype)
-    except ValueError as error:  # more sides than NumPy takes, or a side longer than memory is
+    except (
+        ValueError,
+        OverflowError,
+    ) as error:  # more sides than NumPy takes, or a side longer than memory is
         raise ProtocolError(f"a tensor of {name} {list(shape)[:8]} cannot be: {error}") from None
 
 
@@ -110,21 +111,24 @@ def element_bytes(element: object) -> bytes:
     Raises
     ------
     ProtocolError
-        If it is neither.
+        If it is neither, or text that UTF-8 cannot hold.
     """
     if isinstance(element, str):
-        return element.encode()
+        try:
+            return element.encode()
+        except UnicodeEncodeError:
+            raise ProtocolError("an element of a BYTES tensor is half a character") from None
     if isinstance(element, bytes | bytearray | memoryview):
         return bytes(element)
     raise ProtocolError(f"an element of a BYTES tensor is {type(element).__name__}; wanted bytes or str")
 
 
-def elements_to_bytes(elements: Iterable[object]) -> bytes:
+def elements_to_bytes(values: Iterable[object]) -> bytes:
     """Return a BYTES tensor's bytes.
 
     Parameters
     ----------
-    elements : iterable
+    values : iterable
         Bytes and texts.
 
     Returns
@@ -138,7 +142,7 @@ def elements_to_bytes(elements: Iterable[object]) -> bytes:
         If one is neither.
     """
     parts: list[bytes] = []
-    for each in elements:
+    for each in values:
         one = element_bytes(each)
         parts += (_LENGTH.pack(len(one)), one)
     return b"".join(parts)
@@ -162,16 +166,16 @@ def bytes_to_elements(data: Buffer) -> list[bytes]:
     ProtocolError
         If one is cut off.
     """
-    elements: list[bytes] = []
+    found: list[bytes] = []
     at = 0
     while at < len(data):
         end = at + _LENGTH.size
         length = _LENGTH.unpack(data[at:end])[0] if end <= len(data) else None
         if length is None or end + length > len(data):
-            raise ProtocolError(f"element {len(elements)} of a BYTES tensor is cut off")
-        elements.append(bytes(data[end : end + length]))
+            raise ProtocolError(f"element {len(found)} of a BYTES tensor is cut off")
+        found.append(bytes(data[end : end + length]))
         at = end + length
-    return elements
+    return found
 
 
 def _pack_elements(array: Array) -> bytes:
@@ -181,14 +185,12 @@ def _pack_elements(array: Array) -> bytes:
 
 def _unpack_elements(data: Buffer, shape: tuple[int, ...]) -> Array:
     """Return a BYTES tensor."""
-    elements = bytes_to_elements(data)
-    count = 1
-    for side in shape:
-        count *= side
-    if len(elements) != count:
-        raise ProtocolError(f"a tensor of BYTES {list(shape)} has {len(elements)} elements; it takes {count}")
+    found = bytes_to_elements(data)
+    count = elements(shape)
+    if len(found) != count:
+        raise ProtocolError(f"a tensor of BYTES {list(shape)} has {len(found)} elements; it takes {count}")
     flat = np.empty(count, object)
-    flat[:] = elements
+    flat[:] = found
     return flat.reshape(shape)
 
 
@@ -209,8 +211,5 @@ def _unpack_nibbles(data: Buffer, name: str, shape: tuple[int, ...]) -> Array:
     packed = np.frombuffer(data, np.uint8)
     halves = np.empty(2 * packed.size, np.uint8)
     halves[0::2], halves[1::2] = packed & 0xF, packed >> 4
-    count = 1
-    for side in shape:
-        count *= side
-    numbers = halves[:count].reshape(shape)
+    numbers = halves[: elements(shape)].reshape(shape)
     return ((numbers ^ 8).astype(np.int8) - np.int8(8)).astype(np.int8) if name == "INT4" else numbers

@@ -262,7 +262,7 @@ def _read(tensors: Sequence[JSON], rest: memoryview, kind: str) -> tuple[Tensor,
         size = parameters.pop(_SIZE, None)
         data: Buffer | None = None
         if size is not None:
-            if not isinstance(size, int) or size < 0 or at + size > len(rest):
+            if not isinstance(size, int) or isinstance(size, bool) or size < 0 or at + size > len(rest):
                 raise ProtocolError(f"{kind} {name}: {size} bytes are announced, {len(rest) - at} follow")
             data, at = rest[at : at + size], at + size
         elif "data" in content:
