@@ -24,7 +24,7 @@ class Vendor:
     python : str
         Their interpreter.
     program : str
-        Its name.
+        Its name; or its path, from elsewhere.
     folder : Path
         Where it may write, and pictures are put for it.
     """
@@ -36,7 +36,7 @@ class Vendor:
         self._folder = folder
         self._log = (folder / "log.txt").open("w+")
         self._process = subprocess.Popen(
-            [python, str(Path(__file__).with_name(program))],
+            [python, str(Path(__file__).parent / program)],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self
@@ -58,11 +57,6 @@ def in_region(name: str, array: np.ndarray, region: str) -> Tensor:
     return Tensor(name, plain.datatype, plain.shape, None, {REGION: region, SIZE: array.nbytes})
 
 
-def regions_of(request: InferRequest) -> dict[str, str]:
-    """Return where the outputs are that a request wants in regions: Triton's replies say nothing of it."""
-    return {each.name: str(each.parameters[REGION]) for each in request.outputs if REGION in each.parameters}
-
-
 def arrays(reply: InferReply) -> dict[str, Any]:
     """Return a reply's arrays by name; those whose bytes did not come are None."""
     return {
@@ -114,11 +108,7 @@ class Bare:
 
     def infer(self, request: InferRequest) -> InferReply:
         """Infer over gRPC, with raw bytes."""
-        message = self.call("ModelInfer", request_to_message(request))
-        for output in message.outputs:
-            if output.name in regions_of(request):
-                output.parameters[REGION].string_param = regions_of(request)[output.name]
-        return reply_from_message(message)
+        return reply_from_message(self.call("ModelInfer", request_to_message(request)))
 
     def infer_web(self, request: InferRequest, *, binary: bool = True) -> InferReply:
         """Infer over HTTP."""
@@ -127,13 +117,8 @@ class Bare:
         if body.json_length is not None:
             headers[HEADER_LENGTH] = str(body.json_length)
         answer = self.web("POST", f"/v2/models/{request.model}/infer", data=bytes(body), headers=headers)
-        length = int(answer.headers.get(HEADER_LENGTH, len(answer.content)))
-        content = json.loads(answer.content[:length])
-        for output in content["outputs"]:
-            if output["name"] in regions_of(request):
-                output["parameters"] = {REGION: regions_of(request)[output["name"]]}
-        text = json.dumps(content).encode()
-        return reply_from_body(text + answer.content[length:], len(text))
+        length = answer.headers.get(HEADER_LENGTH)
+        return reply_from_body(answer.content, None if length is None else int(length))
 
     def stream(self, requests: Iterable[InferRequest], reply: type[Message] | None = None) -> Any:
         """Open a stream, and return gRPC's own call: an iterator of messages."""

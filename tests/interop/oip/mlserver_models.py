@@ -134,4 +134,5 @@ class Counter(Model):
             for number in range(int(inputs["n"][0])):
                 await asyncio.sleep(float(inputs["pause"][0]) if "pause" in inputs else 0)
                 sys.stderr.write(f"counter {number}\n")
+                sys.stderr.flush()
                 yield self.answer([output_of("i", np.array([number], np.int64))], payload.id)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from interop.oip.bare import Bare, Refused, arrays, in_region, tensor
+from server_kit import until
 
 from predsession.wire.oip.messages import InferRequest, Wanted
 from predsession.wire.oip.protobuf import reply_to_message, request_to_message
@@ -32,6 +35,17 @@ class Regions:
         """Make one known."""
         self.bare.call("SystemSharedMemoryRegister", name=name, key=key, offset=0, byte_size=size)
 
+    def forget(self, name: str = "") -> None:
+        """Unregister one, or all, once nobody uses them: a reply may come before its server has let go."""
+
+        def gone() -> bool:
+            with contextlib.suppress(Refused):
+                self.bare.call("SystemSharedMemoryUnregister", name=name)
+                return True
+            return False
+
+        until(gone, "a region to be free")
+
 
 @pytest.fixture
 def regions(on_triton: Bare) -> Iterator[Regions]:
@@ -42,7 +56,7 @@ def regions(on_triton: Bare) -> Iterator[Regions]:
     made.register("frame", f"/{frame.name}", FRAME.nbytes)
     made.register("small", f"/{small.name}", SMALL.nbytes)
     yield made
-    on_triton.call("SystemSharedMemoryUnregister")
+    made.forget()
     for each in (frame, small):
         each.close()
         each.unlink()
@@ -165,7 +179,7 @@ def test_names(regions: Regions) -> None:
         "ALREADY_EXISTS", "shared memory region 'frame' already in manager",
     )  # fmt: skip
     for _ in range(2):
-        regions.bare.call("SystemSharedMemoryUnregister", name="frame")
+        regions.forget("frame")
     assert refusal(regions.bare.infer, scale()) == (
         "NOT_FOUND", "Unable to find shared memory region: 'frame'",
     )  # fmt: skip
@@ -180,9 +194,27 @@ def test_keys(regions: Regions) -> None:
     )  # fmt: skip
     key = f"/{regions.small.name}"
     assert refusal(regions.register, "x", key, 100) == ("INTERNAL", f"Invalid shared memory region: '{key}'")
-    regions.bare.call("SystemSharedMemoryUnregister", name="small")
+    regions.forget("small")
     status, text = refusal(regions.register, "x", key, 1 << 24)
     assert (status, "invalid args" in text) == ("INVALID_ARGUMENT", True)
+
+
+def test_a_region_in_use(regions: Regions) -> None:
+    """A region that a call under way uses cannot be unregistered: INTERNAL, until the call is answered."""
+    regions.frame.buf[:4] = np.array([1.0], np.float32).tobytes()
+    slow = InferRequest("slow", (in_region("seconds", np.ones(1, np.float32), "frame"),))
+    before = regions.bare.server.log.count("slow begins")
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(regions.bare.infer, slow)
+        until(lambda: regions.bare.server.log.count("slow begins") > before, "the call to be under way")
+        assert refusal(regions.bare.call, "SystemSharedMemoryUnregister", name="frame") == (
+            "INTERNAL", "Cannot unregister shared memory region 'frame', it is currently in use.",
+        )  # fmt: skip
+        assert refusal(regions.bare.call, "SystemSharedMemoryUnregister") == (
+            "INTERNAL", "Failed to unregister the following system shared memory regions: frame ,",
+        )  # fmt: skip
+        assert call.result().outputs[0].shape == (1,)
+    regions.forget("frame")
 
 
 def test_status(regions: Regions) -> None:
@@ -204,7 +236,8 @@ def test_over_http(regions: Regions) -> None:
     regions.bare.web("POST", "/v2/systemsharedmemory/region/more/register", json=content)
     status, _ = refusal(regions.bare.web, "POST", "/v2/systemsharedmemory/region/more/register", json=content)
     assert status == 400
-    assert regions.bare.infer(scale(into("more", SMALL.nbytes))).outputs[0].shape == SMALL.shape
+    listed = regions.bare.web("GET", "/v2/systemsharedmemory/region/more/status").json()
+    assert listed == [{"name": "more", **content}]
     regions.bare.web("POST", "/v2/systemsharedmemory/region/more/unregister")
     assert "more" not in regions.bare.call("SystemSharedMemoryStatus").regions
 

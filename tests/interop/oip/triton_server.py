@@ -80,6 +80,8 @@ def add(requests: list[Arrays]) -> list[Arrays]:
 def slow(requests: list[Arrays]) -> list[Arrays]:
     """Sleep the seconds that were asked for."""
     for each in requests:
+        sys.stderr.write("slow begins\n")
+        sys.stderr.flush()
         time.sleep(float(each["seconds"][0]))
     return [{"slept": each["seconds"]} for each in requests]
 
@@ -95,6 +97,7 @@ def counter(requests: list[Arrays]) -> Iterator[list[Arrays]]:
     for number in range(int(asked["n"][0])):
         time.sleep(float(asked["pause"][0]) if "pause" in asked else 0)
         sys.stderr.write(f"counter {number}\n")
+        sys.stderr.flush()
         yield [{"i": np.array([number], np.int64)}]
 
 
