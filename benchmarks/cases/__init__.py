@@ -16,6 +16,9 @@ from benchmarks.cases import (
     throughput,
     video,
 )
+from benchmarks.cases import (
+    tensor as tensor,
+)
 
 CASES: tuple[Case, ...] = (
     one_image,
@@ -29,5 +32,6 @@ CASES: tuple[Case, ...] = (
     throughput,
     growth,
     edge,
+    tensor,
 )
 """In the order of the table."""
