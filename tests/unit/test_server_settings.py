@@ -64,8 +64,10 @@ def test_mistakes_are_refused_by_name(settings: dict[str, JSON], words: str) -> 
     ],
 )
 def test_numbers_out_of_their_range(settings: dict[str, JSON], words: str) -> None:
-    """What a number's name forbids is refused to those who ask for the extension; stock clients get through."""
-    card = ModelCard(("cat",), "rectangle", {"conf": 0.3, "iou": 0.5, "max_objects": 9}, 4, "object detection")
+    """What a number's name forbids is refused to those who ask for the extension, not to others."""
+    card = ModelCard(
+        ("cat",), "rectangle", {"conf": 0.3, "iou": 0.5, "max_objects": 9}, 4, "object detection"
+    )
     with pytest.raises(Refusal, match="400") as caught:
         complete_settings(settings, card, strict=True)
     assert words in str(caught.value.body)
