@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import queue
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -94,6 +97,8 @@ class Theirs:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            with contextlib.suppress(AttributeError, ProcessLookupError):  # it never said who it is; it ended
+                os.kill(self.pid, signal.SIGKILL)
         self._reader.join()
         self._process.stdout.close()
         self._log.close()
