@@ -63,7 +63,7 @@ class Connected:
         """
         if not 0 < timeout <= MAX_SECONDS:
             raise SourceError(f"timeout is {timeout}; wanted seconds above 0")
-        ask = Ask(METHODS["ListModels"].path, b"", pb.ModelListResponse, timeout)
+        ask = Ask(METHODS["ListModels"].path, b"", pb.ModelListResponse.FromString, timeout)
         self._channel.call(ask, patience=timeout)
         return self
 
@@ -92,7 +92,9 @@ class Connected:
 
     def _ask(self, method: str, request: Message, reply: type[R], seconds: float = USUAL_SECONDS) -> R:
         """Make a call."""
-        return self._channel.call(Ask(METHODS[method].path, request.SerializeToString(), reply, seconds))
+        return self._channel.call(
+            Ask(METHODS[method].path, request.SerializeToString(), reply.FromString, seconds)
+        )
 
     def _refused(self, status: pb.Status, what: str) -> PredSessionError:
         """Return the runtime's "no"."""

@@ -200,7 +200,7 @@ def ask_infer(
     """
     seconds = seconds_of(timeout_ms)
     call = _call(inputs, model_id, timeout_ms, priority=priority, session_id=session_id)
-    return Ask(METHODS["Infer"].path, call.to_bytes(), pb.InferResponse, seconds)
+    return Ask(METHODS["Infer"].path, call.to_bytes(), pb.InferResponse.FromString, seconds)
 
 
 def ask_batch(items: Sequence[BatchInferItem], timeout_ms: int) -> Ask[pb.InferBatchResponse]:
@@ -228,7 +228,10 @@ def ask_batch(items: Sequence[BatchInferItem], timeout_ms: int) -> Ask[pb.InferB
     seconds += min(max(seconds / 20, 0.02), 0.25)
     calls = [_call([each.image], each.model_id, each.timeout_ms, priority=each.priority) for each in items]
     return Ask(
-        METHODS["InferBatch"].path, batch_to_bytes(calls, int(timeout_ms)), pb.InferBatchResponse, seconds
+        METHODS["InferBatch"].path,
+        batch_to_bytes(calls, int(timeout_ms)),
+        pb.InferBatchResponse.FromString,
+        seconds,
     )
 
 

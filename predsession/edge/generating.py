@@ -167,7 +167,12 @@ class Generating(Connected):
                     do_sample=do_sample,
                 )
             )
-        ask = Ask(METHODS["GenaiGenerate"].path, request.SerializeToString(), pb.GenaiGenerateResponse, None)
+        ask = Ask(
+            METHODS["GenaiGenerate"].path,
+            request.SerializeToString(),
+            pb.GenaiGenerateResponse.FromString,
+            None,
+        )
         what = f"GenaiGenerate {session_id!r} at {self.endpoint}"
         return TokenStream(self._channel.stream(ask), what, idle_timeout)
 

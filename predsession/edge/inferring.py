@@ -344,7 +344,9 @@ class Inferring(Connected):
             session_id=session_id,
             raw_output_only=raw_output_only,
         )
-        ask = Ask(METHODS["StreamInfer"].path, request.SerializeToString(), pb.StreamInferResponse, None)
+        ask = Ask(
+            METHODS["StreamInfer"].path, request.SerializeToString(), pb.StreamInferResponse.FromString, None
+        )
         return Subscription(
             self._channel.stream(ask),
             lambda message: read_frame(message, f"{stream} with {model}", self.endpoint),

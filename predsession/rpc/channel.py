@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 import grpc
-from google.protobuf.message import Message
 
 from predsession.errors import (
     PredSessionError,
@@ -32,7 +31,7 @@ from predsession.rpc.faults import from_status
 from predsession.rpc.flight import PAUSES, Ask, Flight, Metadata, Stream
 from predsession.rpc.process import PROCESS
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R")
 T = TypeVar("T")
 
 GRACE = 2.0
@@ -231,7 +230,7 @@ class Channel:
         return self._open().unary_unary(
             ask.path,
             request_serializer=_untouched,
-            response_deserializer=ask.reply.FromString,
+            response_deserializer=ask.read,
         )
 
     # -- streams ---------------------------------------------------------------------------------------

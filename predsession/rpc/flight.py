@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 import grpc
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 
 from predsession.errors import (
     ConnectError,
@@ -25,7 +25,7 @@ from predsession.errors import (
 )
 from predsession.rpc.process import PROCESS
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R")
 T = TypeVar("T")
 
 Metadata = tuple[tuple[str, str], ...]
@@ -44,8 +44,8 @@ class Ask(Generic[R]):
         Which call: "/aipc.inference.InferenceService/Infer".
     payload : bytes
         The request, written.
-    reply : type of Message
-        What comes back.
+    read : callable
+        From the answer's bytes to what they mean.
     seconds : float or None
         Its deadline; None for a stream without one.
     many : bool
@@ -54,7 +54,7 @@ class Ask(Generic[R]):
 
     path: str
     payload: bytes = field(repr=False)
-    reply: type[R]
+    read: Callable[[bytes], R]
     seconds: float | None
     many: bool = False
 
@@ -292,7 +292,7 @@ class Stream(Generic[R]):
             raise self._line.failure(error, self._ask) from None
         self._line.reached = True
         try:
-            return self._ask.reply.FromString(raw)
+            return self._ask.read(raw)
         except DecodeError as error:
             raise ProtocolError(f"{self._ask.method}: an answer cannot be read ({error})") from None
 

@@ -30,7 +30,7 @@ from predsession.wire.oip.facts import (
 )
 from predsession.wire.oip.messages import InferReply, InferRequest
 from predsession.wire.oip.methods import MAX_MESSAGE_BYTES, METHODS, OUR_METHODS
-from predsession.wire.oip.protobuf import reply_from_message, request_to_message
+from predsession.wire.oip.protobuf import reply_from_bytes, reply_from_message, request_to_bytes
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -102,20 +102,22 @@ class GrpcDoor:
 
     def infer(self, request: InferRequest, seconds: float) -> InferReply:
         """Run a model, and wait."""
-        return reply_from_message(self._channel.call(_ask_infer(request, seconds)))
+        return reply_from_bytes(self._channel.call(_ask_infer(request, seconds)))
 
     def submit(self, request: InferRequest, seconds: float, then: Callable[[InferReply], T]) -> Future[T]:
         """Run a model, and go on."""
         ask = _ask_infer(request, seconds)
-        return self._channel.submit(ask, lambda reply: then(reply_from_message(reply)))
+        return self._channel.submit(ask, lambda reply: then(reply_from_bytes(reply)))
 
     def stream(self, request: InferRequest, *, bare: bool) -> Replies:
         """Run a model that answers many times."""
-        payload = request_to_message(request).SerializeToString()
+        payload = request_to_bytes(request)
         path = METHODS["ModelStreamInfer"].path
         if bare:
-            return _Bare(self._channel.stream(Ask(path, payload, pb.ModelInferResponse, None, many=True)))
-        enveloped = Ask(path, payload, pb.ModelStreamInferResponse, None, many=True)
+            return _Bare(
+                self._channel.stream(Ask(path, payload, pb.ModelInferResponse.FromString, None, many=True))
+            )
+        enveloped = Ask(path, payload, pb.ModelStreamInferResponse.FromString, None, many=True)
         return _Enveloped(self._channel.stream(enveloped), f"{request.model!r}", self._shown)
 
     def index(self) -> Sequence[ModelState]:
@@ -176,14 +178,15 @@ class GrpcDoor:
     def _call(self, method: str, request: Message, reply: type[M], seconds: float | None = None) -> M:
         """Make a call."""
         path = (METHODS.get(method) or OUR_METHODS[method]).path
-        ask = Ask(path, request.SerializeToString(), reply, self._seconds if seconds is None else seconds)
+        ask = Ask(
+            path, request.SerializeToString(), reply.FromString, self._seconds if seconds is None else seconds
+        )
         return self._channel.call(ask)
 
 
-def _ask_infer(request: InferRequest, seconds: float) -> Ask[pb.ModelInferResponse]:
+def _ask_infer(request: InferRequest, seconds: float) -> Ask[bytes]:
     """Write a request for one answer."""
-    payload = request_to_message(request).SerializeToString()
-    return Ask(METHODS["ModelInfer"].path, payload, pb.ModelInferResponse, seconds)
+    return Ask(METHODS["ModelInfer"].path, request_to_bytes(request), bytes, seconds)
 
 
 class _Bare:

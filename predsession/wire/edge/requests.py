@@ -1,12 +1,4 @@
-"""Requests that carry arrays, as bytes: a frame is copied once, not by every layer on its way.
-
-A message is its fields one after the other, in any order, each with its number and length; so the small
-fields are written by protobuf, and the array's own memory is put between them.
-
-References
-----------
-https://protobuf.dev/programming-guides/encoding/
-"""
+"""Requests that carry arrays, as bytes: a frame is copied once, not by every layer on its way."""
 
 from __future__ import annotations
 
@@ -18,8 +10,8 @@ import numpy.typing as npt
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.tensors import CODES, Array, as_wire_array
 from predsession.wire.edge.writing import written
+from predsession.wire.protofields import after, read_varint, write_varint
 
-_FIXED = {1: 8, 5: 4}  # bytes of the kinds that have neither a length nor an end
 _TENSOR_DATA, _REQUEST_INPUTS, _BATCH_REQUESTS = b"\x1a", b"\x12", b"\x0a"  # number << 3 | 2: with a length
 
 
@@ -94,8 +86,8 @@ class InferCall:
         pieces: list[bytes | memoryview] = [self.fields]
         for array in self.inputs:
             head = pb.Tensor(shape=array.shape, dtype=CODES[array.dtype]).SerializeToString()
-            head += _TENSOR_DATA + _varint(array.nbytes)
-            pieces += [_REQUEST_INPUTS + _varint(len(head) + array.nbytes) + head, array.data]
+            head += _TENSOR_DATA + write_varint(array.nbytes)
+            pieces += [_REQUEST_INPUTS + write_varint(len(head) + array.nbytes) + head, array.data]
         return pieces
 
     def to_bytes(self) -> bytes:
@@ -128,18 +120,8 @@ def batch_to_bytes(calls: Sequence[InferCall], timeout_ms: int) -> bytes:
     for call in calls:
         inner = call.pieces()
         size = sum(len(piece) if isinstance(piece, bytes) else piece.nbytes for piece in inner)
-        pieces += [_BATCH_REQUESTS + _varint(size), *inner]
+        pieces += [_BATCH_REQUESTS + write_varint(size), *inner]
     return b"".join(pieces)
-
-
-def _varint(value: int) -> bytes:
-    """Write a length."""
-    septets = bytearray()
-    while value > 0x7F:
-        septets.append(value & 0x7F | 0x80)
-        value >>= 7
-    septets.append(value)
-    return bytes(septets)
 
 
 def has_more_items(batch: bytes, most: int) -> bool:
@@ -159,23 +141,7 @@ def has_more_items(batch: bytes, most: int) -> bool:
     """
     place, items = 0, 0
     while place < len(batch) and items <= most:
-        tag, place = _read_varint(batch, place)
+        tag, place = read_varint(batch, place)
         items += tag == _BATCH_REQUESTS[0]
-        if tag & 7 in (0, 2):
-            number, place = _read_varint(batch, place)
-            place += number if tag & 7 == 2 else 0
-        else:
-            place += _FIXED.get(tag & 7, 0)
+        place = after(batch, place, tag & 7)[1]
     return items > most
-
-
-def _read_varint(data: bytes, place: int) -> tuple[int, int]:
-    """Read a number; return it and the place after it."""
-    number, shift = 0, 0
-    while place < len(data) and shift < 64:
-        number |= (data[place] & 127) << shift
-        shift += 7
-        place += 1
-        if data[place - 1] < 128:
-            break
-    return number, place

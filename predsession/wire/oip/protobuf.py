@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
 
 from predsession.errors import ProtocolError
 from predsession.wire.oip import inference_pb2 as pb
@@ -18,8 +21,103 @@ from predsession.wire.oip.messages import (
 )
 from predsession.wire.oip.regions import REGION
 from predsession.wire.oip.residency import ABSENT, KEPT
+from predsession.wire.protofields import bytes_field, take_out
 
+M = TypeVar("M", bound=Message)
 _INT64 = 1 << 63
+_RAW_INPUTS, _RAW_OUTPUTS = 7, 6
+"""The numbers of the fields that hold the tensors' bytes."""
+
+
+def request_to_bytes(request: InferRequest) -> bytes:
+    """Write a request; the tensors' bytes are copied once.
+
+    Parameters
+    ----------
+    request : InferRequest
+        What is asked.
+
+    Returns
+    -------
+    bytes
+        A ``ModelInferRequest`` with raw bytes.
+    """
+    pieces: list[Buffer] = [_request_head(request).SerializeToString()]
+    for tensor in request.inputs:
+        if tensor.data is not None:
+            pieces += bytes_field(_RAW_INPUTS, tensor.data)
+    return b"".join(pieces)
+
+
+def request_from_bytes(data: bytes) -> InferRequest:
+    """Read a request; the tensors' bytes are views of it.
+
+    Parameters
+    ----------
+    data : bytes
+        A ``ModelInferRequest``.
+
+    Returns
+    -------
+    InferRequest
+        What is asked.
+
+    Raises
+    ------
+    ProtocolError
+        If it is none, or inputs and bytes do not fit together.
+    """
+    rest, raw = take_out(data, _RAW_INPUTS)
+    return request_from_message(_parsed(pb.ModelInferRequest, rest), raw)
+
+
+def reply_to_bytes(reply: InferReply) -> bytes:
+    """Write a reply; the tensors' bytes are copied once.
+
+    Parameters
+    ----------
+    reply : InferReply
+        What is answered.
+
+    Returns
+    -------
+    bytes
+        A ``ModelInferResponse`` with raw bytes.
+    """
+    pieces: list[Buffer] = [_reply_head(reply).SerializeToString()]
+    for tensor in reply.outputs:
+        pieces += bytes_field(_RAW_OUTPUTS, b"" if tensor.data is None else tensor.data)
+    return b"".join(pieces)
+
+
+def reply_from_bytes(data: bytes) -> InferReply:
+    """Read a reply; the tensors' bytes are views of it.
+
+    Parameters
+    ----------
+    data : bytes
+        A ``ModelInferResponse``.
+
+    Returns
+    -------
+    InferReply
+        What is answered.
+
+    Raises
+    ------
+    ProtocolError
+        If it is none, or outputs and bytes do not fit together.
+    """
+    rest, raw = take_out(data, _RAW_OUTPUTS)
+    return reply_from_message(_parsed(pb.ModelInferResponse, rest), raw)
+
+
+def _parsed(kind: type[M], data: bytes) -> M:
+    """Read a message."""
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise ProtocolError(f"the bytes are no {kind.DESCRIPTOR.name}: {error}") from None
 
 
 def request_to_message(request: InferRequest) -> pb.ModelInferRequest:
@@ -35,6 +133,13 @@ def request_to_message(request: InferRequest) -> pb.ModelInferRequest:
     ModelInferRequest
         With raw bytes.
     """
+    message = _request_head(request)
+    message.raw_input_contents.extend(bytes(each.data) for each in request.inputs if each.data is not None)
+    return message
+
+
+def _request_head(request: InferRequest) -> pb.ModelInferRequest:
+    """Write a request without its tensors' bytes."""
     message = pb.ModelInferRequest(
         model_name=request.model,
         model_version=request.version,
@@ -45,18 +150,18 @@ def request_to_message(request: InferRequest) -> pb.ModelInferRequest:
     for tensor in request.inputs:
         added = message.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
         _fill(added.parameters, tensor.parameters)
-        if tensor.data is not None:
-            message.raw_input_contents.append(bytes(tensor.data))
     return message
 
 
-def request_from_message(message: pb.ModelInferRequest) -> InferRequest:
+def request_from_message(message: pb.ModelInferRequest, raw: Sequence[Buffer] | None = None) -> InferRequest:
     """Read a request.
 
     Parameters
     ----------
     message : ModelInferRequest
         With raw bytes or typed fields.
+    raw : sequence of bytes or memoryview, optional
+        The raw bytes, if they were taken out of the message.
 
     Returns
     -------
@@ -72,7 +177,7 @@ def request_from_message(message: pb.ModelInferRequest) -> InferRequest:
         Tensor(each.name, each.datatype, tuple(each.shape), None, _parameters(each.parameters))
         for each in message.inputs
     ]
-    data = _input_bytes(message, tensors)
+    data = _input_bytes(message, tensors, raw or message.raw_input_contents)
     return InferRequest(
         model=message.model_name,
         inputs=tuple(_with(tensor, one) for tensor, one in zip(tensors, data, strict=True)),
@@ -96,22 +201,32 @@ def reply_to_message(reply: InferReply) -> pb.ModelInferResponse:
     ModelInferResponse
         With raw bytes, none for a tensor that has none here.
     """
+    message = _reply_head(reply)
+    message.raw_output_contents.extend(
+        b"" if each.data is None else bytes(each.data) for each in reply.outputs
+    )
+    return message
+
+
+def _reply_head(reply: InferReply) -> pb.ModelInferResponse:
+    """Write a reply without its tensors' bytes."""
     message = pb.ModelInferResponse(model_name=reply.model, model_version=reply.version, id=reply.id)
     _fill(message.parameters, reply.parameters)
     for tensor in reply.outputs:
         added = message.outputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
         _fill(added.parameters, tensor.parameters)
-        message.raw_output_contents.append(b"" if tensor.data is None else bytes(tensor.data))
     return message
 
 
-def reply_from_message(message: pb.ModelInferResponse) -> InferReply:
+def reply_from_message(message: pb.ModelInferResponse, raw: Sequence[Buffer] | None = None) -> InferReply:
     """Read a reply.
 
     Parameters
     ----------
     message : ModelInferResponse
         With raw bytes or typed fields.
+    raw : sequence of bytes or memoryview, optional
+        The raw bytes, if they were taken out of the message.
 
     Returns
     -------
@@ -123,7 +238,7 @@ def reply_from_message(message: pb.ModelInferResponse) -> InferReply:
     ProtocolError
         If outputs and bytes do not fit together.
     """
-    raw: Sequence[bytes] = message.raw_output_contents
+    raw = raw or message.raw_output_contents
     if raw and len(raw) != len(message.outputs):
         raise ProtocolError(f"{len(message.outputs)} outputs came with {len(raw)} raw contents")
     outputs: list[Tensor] = []
@@ -149,10 +264,12 @@ def _wanted_to_message(wanted: Wanted) -> pb.ModelInferRequest.InferRequestedOut
     return message
 
 
-def _input_bytes(message: pb.ModelInferRequest, tensors: Sequence[Tensor]) -> list[Buffer | None]:
+def _input_bytes(
+    message: pb.ModelInferRequest, tensors: Sequence[Tensor], raw: Sequence[Buffer]
+) -> list[Buffer | None]:
     """Return each input's bytes; None for one that has them elsewhere."""
     elsewhere = [KEPT in tensor.parameters or REGION in tensor.parameters for tensor in tensors]
-    if not message.raw_input_contents:
+    if not raw:
         return [
             None if gone else from_contents(each.contents, each.datatype, tuple(each.shape))
             for each, gone in zip(message.inputs, elsewhere, strict=True)
@@ -160,12 +277,10 @@ def _input_bytes(message: pb.ModelInferRequest, tensors: Sequence[Tensor]) -> li
     if any(each.HasField("contents") for each in message.inputs):
         raise ProtocolError("inputs came in typed fields and in raw_input_contents: one of the two")
     here = elsewhere.count(False)
-    if len(message.raw_input_contents) != here:
-        raise ProtocolError(
-            f"{here} inputs that are to have bytes came with {len(message.raw_input_contents)} raw contents"
-        )
-    raw: Iterable[bytes] = iter(message.raw_input_contents)
-    return [None if gone else next(iter(raw)) for gone in elsewhere]
+    if len(raw) != here:
+        raise ProtocolError(f"{here} inputs that are to have bytes came with {len(raw)} raw contents")
+    contents = iter(raw)
+    return [None if gone else next(contents) for gone in elsewhere]
 
 
 def _with(tensor: Tensor, data: Buffer | None) -> Tensor:
