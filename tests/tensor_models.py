@@ -76,6 +76,7 @@ class Mixed:
     quantization: ClassVar[dict[str, Any]] = {"nibbles": {"scale": [0.5], "zero_point": [1]}}
 
     def infer(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Return the outputs."""
         return dict(inputs)
 
 
@@ -86,6 +87,7 @@ class Odd:
     outputs: ClassVar[dict[str, Any]] = {"y": ("FP32", [2])}
 
     def infer(self, inputs: dict[str, Any]) -> Any:
+        """Return the outputs."""
         how = inputs["how"][0].decode()
         good = np.zeros(2, np.float32)
         if how == "raise":
@@ -109,15 +111,19 @@ class Slow:
     """Says which call it is answering, as long as it is told; one buffer for all its answers."""
 
     inputs: ClassVar[dict[str, Any]] = {"number": ("INT64", []), "seconds": ("FP32", [])}
-    outputs: ClassVar[dict[str, Any]] = {"number": ("INT64", [1])}
+    outputs: ClassVar[dict[str, Any]] = {"number": ("INT64", [1]), "calls": ("INT64", [])}
 
     def load(self) -> None:
+        """Get ready."""
         self._buffer = np.zeros(1, np.int64)
+        self._calls = 0
 
     def infer(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Return the outputs."""
         time.sleep(float(inputs["seconds"]))
         self._buffer[0] = inputs["number"]
-        return {"number": self._buffer}
+        self._calls += 1
+        return {"number": self._buffer, "calls": np.array(self._calls)}
 
 
 class Count:
@@ -128,10 +134,24 @@ class Count:
     outputs: ClassVar[dict[str, Any]] = {"i": ("INT64", [1])}
 
     def stream(self, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield one number after the other."""
         for number in range(int(inputs["n"])):
             if number == inputs["fail_at"]:
                 raise ValueError(f"told to fail at {number}")
             yield {"i": np.array([number])}
+
+
+class Flood:
+    """Decoupled: a megabyte, for ever."""
+
+    decoupled = True
+    inputs: ClassVar[dict[str, Any]] = {}
+    outputs: ClassVar[dict[str, Any]] = {"y": ("UINT8", [-1])}
+
+    def stream(self, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield zeros."""
+        while True:
+            yield {"y": np.zeros(1 << 20, np.uint8)}
 
 
 class Told:
@@ -146,9 +166,11 @@ class Told:
     environment: ClassVar[dict[str, str]] = {}
 
     def load(self) -> None:
+        """Get ready."""
         self._seen = dict(self.environment)
 
     def infer(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Return the outputs."""
         value = self._seen.get(inputs["name"][0].decode(), "")
         return {
             "value": np.array([value], object),
