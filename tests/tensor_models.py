@@ -92,6 +92,8 @@ class Odd:
         good = np.zeros(2, np.float32)
         if how == "raise":
             raise RuntimeError("told to")
+        if how == "half":
+            raise RuntimeError("half a \ud800 character" + 5000 * "x")
         if how == "exit":
             raise SystemExit(3)
         answers: dict[str, Any] = {

@@ -10,8 +10,11 @@ https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
+from predsession.errors import ProtocolError
+
 VARINT, I64, BYTES, I32 = 0, 1, 2, 5
 _FIXED = {I64: 8, I32: 4}
+_MOST_FIELDS = 10_000
 
 
 def write_varint(value: int) -> bytes:
@@ -118,6 +121,11 @@ def take_out(data: bytes, number: int) -> tuple[bytes, list[memoryview]]:
     tuple of bytes and list of memoryview
         The message without them, and what was in each, in order. A message that is broken is returned whole:
         reading it says so.
+
+    Raises
+    ------
+    ProtocolError
+        If it has more fields than any message that is meant; to look at each would take too long.
     """
     whole = memoryview(data)
     rest: list[memoryview] = []
@@ -127,6 +135,8 @@ def take_out(data: bytes, number: int) -> tuple[bytes, list[memoryview]]:
     while place < len(data):
         tag, behind = read_varint(data, place)
         begin, end = after(data, behind, tag & 7)
+        if len(rest) + len(taken) >= _MOST_FIELDS:
+            raise ProtocolError(f"a message of more than {_MOST_FIELDS:,} fields")
         if end > len(data) or tag & 7 not in {VARINT, I64, BYTES, I32}:
             return data, []
         if tag == wanted:

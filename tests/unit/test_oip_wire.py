@@ -23,6 +23,7 @@ from predsession.wire.oip.packing import bytes_to_elements, elements_to_bytes, p
 from predsession.wire.oip.protobuf import (
     reply_from_message,
     reply_to_message,
+    request_from_bytes,
     request_from_message,
     request_to_message,
 )
@@ -316,14 +317,17 @@ def test_json_of_rubbish(inputs: Any, outputs: Any, parameters: Any) -> None:
 @settings(max_examples=300)
 @given(requests(), st.data())
 def test_messages_of_rubbish(request: InferRequest, data: st.DataObject) -> None:
-    """A message in which bytes were changed is no message, refused, or another request."""
+    """A message in which bytes were changed is refused or another request, however it is read."""
     raw = bytearray(request_to_message(request).SerializeToString() or b"\0")
     for _ in range(data.draw(st.integers(1, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     try:
-        request_from_message(pb.ModelInferRequest.FromString(bytes(raw)))
+        whole = request_from_message(pb.ModelInferRequest.FromString(bytes(raw)))
     except (DecodeError, ProtocolError):
-        return
+        with pytest.raises(ProtocolError):
+            request_from_bytes(bytes(raw))
+    else:
+        assert repr(request_from_bytes(bytes(raw))) == repr(whole)  # NaN is not equal to itself
 
 
 @pytest.mark.parametrize("length", [0, 1, 10_000, 2**63])
@@ -343,6 +347,17 @@ def test_sizes_that_lie(size: object) -> None:
     body = json.dumps({"inputs": [tensor]}).encode()
     with pytest.raises(ProtocolError):
         request_from_body(body + b"ab", len(body), "m")
+
+
+def test_messages_of_too_much() -> None:
+    """A message of more fields, or parameters, than anybody means is refused before each is looked at."""
+    with pytest.raises(ProtocolError, match="more than 10,000 fields"):
+        request_from_bytes(b"\x2a\x00" * 20_000)
+    message = pb.ModelInferRequest()
+    for number in range(1001):
+        message.parameters[str(number)].bool_param = True
+    with pytest.raises(ProtocolError, match="1001 parameters"):
+        request_from_bytes(message.SerializeToString())
 
 
 def test_bytes_and_fields_at_once() -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from predsession.errors import PredSessionError
 from predsession.server.models.card import ModelLoadError
 from predsession.server.models.results import BadResultError
+from predsession.server.texts import encodable
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.oip.datatypes import DATATYPES, Datatype
 
@@ -165,7 +166,7 @@ def _specs(model: object, attribute: str) -> tuple[TensorSpec, ...]:
 def _spec(where: str, name: object, value: object) -> TensorSpec:
     """Return one of them."""
     pair = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    if not isinstance(name, str) or not name or len(pair) != 2:
+    if not isinstance(name, str) or not name or encodable(name) != name or len(pair) != 2:
         raise ModelLoadError(f"{where} must be (datatype, shape)")
     datatype, shape = pair
     if datatype not in DATATYPES:

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from predsession.errors import ProtocolError
 from predsession.server.config import Door as HttpDoor
 from predsession.server.config import Limits, OipDoor
-from predsession.server.grpcdoor import GrpcDoor, Reply, abort, absent, once, to_bytes
+from predsession.server.grpcdoor import GrpcDoor, Reply, abort, absent, once, reading, to_bytes
 from predsession.server.oip.calls import Calls
 from predsession.server.oip.streaming import Streaming
 from predsession.server.statuses import CallError
@@ -27,7 +27,7 @@ from predsession.wire.oip.methods import (
     SERVICE,
     Method,
 )
-from predsession.wire.oip.protobuf import reply_to_message, request_from_message
+from predsession.wire.oip.protobuf import reply_to_bytes, request_from_bytes
 from predsession.wire.oip.residency import COMPRESS
 
 if TYPE_CHECKING:
@@ -116,15 +116,15 @@ class Answers:
             "Forget": self._forget,
         }
 
-    async def infer(self, request: pb.ModelInferRequest, context: Context) -> Message:
-        """Run a model, once."""
-        asked = request_from_message(request)
+    async def infer(self, request: bytes, context: Context) -> bytes:
+        """Run a model, once; its tensors are never copied into a message."""
+        asked = request_from_bytes(request)
         reply = await self._calls.infer(asked)
         if asked.parameters.get(COMPRESS):
             context.set_compression(grpc.Compression.Gzip)
-        return reply_to_message(reply)
+        return reply_to_bytes(reply)
 
-    async def stream(self, requests: AsyncIterator[pb.ModelInferRequest], context: Context) -> None:
+    async def stream(self, requests: AsyncIterator[bytes], context: Context) -> None:
         """Run models as requests come."""
         await Streaming(self._calls, context.write).run(requests)
 
@@ -184,8 +184,8 @@ def _handler(name: str, method: Method, answers: Answers) -> Handler:
     elif name == "ModelInfer":
         behaviour = _bordered(answers.infer)
     else:
-        behaviour = once(answers.by_name()[name])
-    return make(behaviour, request_deserializer=method.request.FromString, response_serializer=to_bytes)
+        behaviour = reading(method.request, once(answers.by_name()[name]))
+    return make(behaviour, response_serializer=to_bytes)
 
 
 def _bordered(call: Callable[..., Awaitable[Reply | None]]) -> Callable[..., Awaitable[Reply | None]]:

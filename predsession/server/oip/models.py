@@ -24,6 +24,7 @@ from predsession.server.oip.served import Served
 from predsession.server.oip.statistics import Statistics
 from predsession.server.runner import Runner
 from predsession.server.statuses import BadCallError, CallError
+from predsession.server.texts import shortened
 from predsession.wire.jsontypes import JSONObject
 
 _log = logging.getLogger("predsession.server")
@@ -118,7 +119,7 @@ class Models:
             await self._open(entry, LoadOrder())
         except ModelLoadError as error:
             # The model itself is at work; that its network cannot be had alone is no reason to end.
-            entry.reason = str(error)
+            entry.reason = shortened(str(error))
             _log.warning("%s", error)
 
     def _add(self, entry: Entry) -> Entry:
@@ -261,7 +262,7 @@ class Models:
                 entry.model = await open_model(entry.name, entry.source, order, self._limits)
             entry.reason, entry.statistics = "", Statistics()
         except ModelLoadError as error:
-            entry.reason = str(error)
+            entry.reason = shortened(str(error))
             raise BadCallError(f"failed to load: {error}") from None
         finally:
             if entry.model is None:

@@ -24,6 +24,7 @@ from predsession.errors import ProtocolError
 from predsession.server.oip.bodies import Bodies, is_large, json_length, packed
 from predsession.server.oip.calls import Calls
 from predsession.server.statuses import CallError
+from predsession.server.texts import shortened
 from predsession.wire.jsontext import dumps, loads
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.oip.messages import InferRequest
@@ -215,7 +216,7 @@ def _guarded(handler: _Handler) -> Callable[[Request], Awaitable[Response]]:
             return Response(status_code=_GONE)
         except Exception as error:  # noqa: BLE001 - the border: a bug is one call's failure, not the server's
             _log.error("%s", traceback.format_exc())
-            return _refused(CallError("INTERNAL", f"Exception: {error!r}"[:1000]))
+            return _refused(CallError("INTERNAL", f"Exception: {error!r}"))
 
     return endpoint
 
@@ -226,7 +227,7 @@ def _refused(error: CallError) -> Response:
     headers = {"Retry-After": "1"} if status in _AGAIN else {}
     if status in {408, 413}:
         headers["Connection"] = "close"  # what is left of the body would be taken for the next request
-    return _json({"error": error.text}, status, headers)
+    return _json({"error": shortened(error.text)}, status, headers)
 
 
 def _json(content: JSON, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -18,11 +18,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from predsession.errors import ProtocolError
 from predsession.server.oip.calls import Calls
 from predsession.server.statuses import CallError
+from predsession.server.texts import shortened
 from predsession.wire.oip import inference_pb2 as pb
-from predsession.wire.oip.protobuf import reply_to_message, request_from_message
+from predsession.wire.oip.messages import InferRequest
+from predsession.wire.oip.protobuf import reply_to_bytes, request_from_bytes
+from predsession.wire.protofields import bytes_field
 
 _AHEAD = 32
 """Requests of one stream that are being answered; more are not read until one is done."""
+_RESPONSE = 2  # the field of a ModelStreamInferResponse that holds the reply
 _log = logging.getLogger("predsession.server")
 
 
@@ -47,7 +51,7 @@ class Streaming:
         self._room = asyncio.Semaphore(_AHEAD)
         self._turn = asyncio.Lock()
 
-    async def run(self, requests: AsyncIterator[pb.ModelInferRequest]) -> None:
+    async def run(self, requests: AsyncIterator[bytes]) -> None:
         """Answer until there are no more requests, or the server ends.
 
         Parameters
@@ -72,41 +76,44 @@ class Streaming:
             raise CallError("UNAVAILABLE", "the server is ending")
         answering.result()
 
-    async def _answer(self, requests: AsyncIterator[pb.ModelInferRequest]) -> None:
+    async def _answer(self, requests: AsyncIterator[bytes]) -> None:
         """Answer requests, several at the same time; a model does its own in order."""
         async with asyncio.TaskGroup() as group:
             async for request in requests:
                 await self._room.acquire()
                 group.create_task(self._one(request))
 
-    async def _one(self, request: pb.ModelInferRequest) -> None:
+    async def _one(self, data: bytes) -> None:
         """Answer one request."""
         try:
-            await self._answered(request)
+            await self._answered(data)
         except _GoneError:
             return
         finally:
             self._room.release()
 
-    async def _answered(self, request: pb.ModelInferRequest) -> None:
+    async def _answered(self, data: bytes) -> None:
         """Send the answers to one request, or why there is none."""
+        number = ""
         try:
+            request = request_from_bytes(data)
+            number = request.id
             await self._replies(request)
         except _GoneError:
             raise
         except (CallError, ProtocolError) as error:
-            await self._send(_failed(request, error.text if isinstance(error, CallError) else str(error)))
+            await self._send(_failed(number, error.text if isinstance(error, CallError) else str(error)))
         except Exception as error:  # noqa: BLE001 - the border: a bug is one request's failure
             _log.error("%s", "".join(traceback.format_exception(error)))
-            await self._send(_failed(request, f"Exception: {error!r}"))
+            await self._send(_failed(number, f"Exception: {error!r}"))
 
-    async def _replies(self, request: pb.ModelInferRequest) -> None:
+    async def _replies(self, request: InferRequest) -> None:
         """Send each answer to one request."""
-        async with contextlib.aclosing(self._calls.stream(request_from_message(request))) as replies:
+        async with contextlib.aclosing(self._calls.stream(request)) as replies:
             async for reply in replies:
-                await self._send(pb.ModelStreamInferResponse(infer_response=reply_to_message(reply)))
+                await self._send(b"".join(bytes_field(_RESPONSE, reply_to_bytes(reply))))
 
-    async def _send(self, message: pb.ModelStreamInferResponse) -> None:
+    async def _send(self, message: bytes) -> None:
         """Send a message, one after the other."""
         async with self._turn:
             try:
@@ -115,8 +122,7 @@ class Streaming:
                 raise _GoneError from error
 
 
-def _failed(request: pb.ModelInferRequest, text: str) -> pb.ModelStreamInferResponse:
+def _failed(number: str, text: str) -> bytes:
     """Return the answer that says why there is none; with the request's id, so that it can be told."""
-    return pb.ModelStreamInferResponse(
-        error_message=text[:1000], infer_response=pb.ModelInferResponse(id=request.id)
-    )
+    head = pb.ModelInferResponse(id=number)
+    return pb.ModelStreamInferResponse(error_message=shortened(text), infer_response=head).SerializeToString()

@@ -25,6 +25,7 @@ from predsession.wire.protofields import bytes_field, take_out
 
 M = TypeVar("M", bound=Message)
 _INT64 = 1 << 63
+_MOST_PARAMETERS = 1000
 _RAW_INPUTS, _RAW_OUTPUTS = 7, 6
 """The numbers of the fields that hold the tensors' bytes."""
 
@@ -309,6 +310,8 @@ def _parameter(value: Parameter) -> pb.InferParameter:
 
 def _parameters(given: Mapping[str, pb.InferParameter]) -> Parameters:
     """Read a message's map; one without a value is left out."""
+    if len(given) > _MOST_PARAMETERS:
+        raise ProtocolError(f"{len(given)} parameters; at most {_MOST_PARAMETERS} are possible")
     read: dict[str, Parameter] = {}
     for name, value in given.items():
         choice = value.WhichOneof("parameter_choice")
