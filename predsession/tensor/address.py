@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from predsession.errors import SourceError
+from predsession.errors import ConnectError, SourceError
 from predsession.http.auth import Secret, check_endpoint, show_url
 
 USUAL_PORT = 8001
@@ -64,7 +64,11 @@ def find_address(host: str, grpc_port: int | None = None) -> Address:
             raise SourceError(
                 f"grpc_port={grpc_port} goes with a host, and {show_url(text)} is HTTP: pass one of the two"
             )
-        return Address(Secret(check_endpoint(text)), show_url(check_endpoint(text)), http=True)
+        try:
+            endpoint = check_endpoint(text)
+        except ConnectError as error:
+            raise SourceError(str(error)) from None
+        return Address(Secret(endpoint), show_url(endpoint), http=True)
     if text.startswith("unix:"):
         if grpc_port is not None:
             raise SourceError(f"grpc_port={grpc_port} goes with a host; {text} is a socket")
@@ -79,13 +83,13 @@ def _read_host(text: str, grpc_port: int | None) -> Address:
         name, port = parts.hostname, parts.port
     except ValueError:
         name, port = None, None
-    odd = parts.path.strip("/") or parts.query or parts.fragment or parts.username
+    odd = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
     if parts.scheme not in {"grpc", "grpcs"} or not name or odd:
         raise SourceError(f"{show_url(text)!r} is no server's address: {_KINDS}")
-    if port is not None and grpc_port not in {None, port}:
+    if port is not None and grpc_port is not None and grpc_port != port:
         raise SourceError(f"the address has port {port}, grpc_port is {grpc_port}: leave out one of the two")
-    number = port or grpc_port or USUAL_PORT
-    if not isinstance(number, int) or not 0 < number < 1 << 16:
-        raise SourceError(f"grpc_port is {grpc_port!r}; wanted a port, 1 to 65535")
+    number = next((each for each in (port, grpc_port) if each is not None), USUAL_PORT)
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 1 << 16:
+        raise SourceError(f"the port is {number!r}; wanted 1 to 65535")
     target = f"[{name}]:{number}" if ":" in name else f"{name}:{number}"
     return Address(target, f"{parts.scheme}://{target}", secure=parts.scheme == "grpcs")

@@ -63,14 +63,20 @@ class Options:
         SourceError
             If they are something else.
         """
+        if not isinstance(core_id, int | Iterable) or isinstance(core_id, str):
+            raise SourceError(f"core_id is {core_id!r}; wanted a core's number, several in a list, or -1")
         cores = (core_id,) if isinstance(core_id, int) else tuple(core_id)
         if any(not isinstance(core, int) or isinstance(core, bool) or core < -1 for core in cores):
             raise SourceError(
                 f"core_id is {core_id!r}; wanted a core's number, several in a list, or -1 for any"
             )
+        if not isinstance(environment, Mapping | None):
+            raise SourceError(
+                f"remote_environment is {type(environment).__name__}; wanted a dict, str to str"
+            )
         told = dict(environment or {})
         if any(not isinstance(key, str) or not isinstance(value, str) for key, value in told.items()):
-            raise SourceError(f"remote_environment is {environment!r}; wanted a dict, str to str")
+            raise SourceError("remote_environment has what is no text; wanted a dict, str to str")
         return cls(() if -1 in cores else cores, told)
 
     @property

@@ -29,7 +29,8 @@ def quantize(array: npt.NDArray[np.floating], info: TensorInfo) -> npt.NDArray[n
     Raises
     ------
     SourceError
-        If the tensor has no scales, is not of whole numbers, or the array does not fit them.
+        If the tensor has no scales, is not of whole numbers, or the array does not fit them or is not of
+        numbers only.
     """
     scale, zero = _spread(array.shape, info)
     dtype = np.dtype(info.dtype)
@@ -40,7 +41,11 @@ def quantize(array: npt.NDArray[np.floating], info: TensorInfo) -> npt.NDArray[n
     least, most = _RANGES.get(str(info["tensor_type"]), full)
     # In double precision: 16-bit steps of a large scale are beyond what float32 tells apart.
     whole = np.rint(np.asarray(array, np.float64) / scale) + zero
-    return np.clip(whole, least, most).astype(dtype)
+    if np.isnan(whole).any():
+        raise SourceError(f"the array for {info.name!r} has NaN, which no whole number stands for")
+    # A float has no 2**63 - 1; what is rounded up to 2**63 must not wrap around.
+    inside = np.clip(whole, least, np.nextafter(float(most), 0) if most >= 1 << 53 else most).astype(dtype)
+    return np.where(whole >= most, dtype.type(most), inside)
 
 
 def dequantize(array: npt.NDArray[np.integer], info: TensorInfo) -> npt.NDArray[np.float32]:

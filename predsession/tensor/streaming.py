@@ -20,6 +20,7 @@ BARE = "mlserver"
 """The server whose stream has replies as they are; Triton's, and ours, have an envelope around each."""
 WITH_END = "triton_enable_empty_final_response"
 FINAL = "triton_final_response"
+_LONGEST = 1e6
 
 
 class TensorStream:
@@ -68,8 +69,10 @@ class TensorStream:
         Raises
         ------
         SourceError
-            If an input is kept on the server.
+            If an input is kept on the server, or `idle` is no time.
         """
+        if not 0 < idle < _LONGEST:
+            raise SourceError(f"idle_timeout is {idle!r}; wanted seconds above 0")
         if any(given.tensor is not None for given in plan.given):
             raise SourceError("a stream takes arrays: no HTensor that lives on the server")
         inputs = tuple(
