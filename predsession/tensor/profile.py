@@ -13,6 +13,8 @@ key                     what                                made up of
 ======================  ==================================  ==============================================
 
 The keys are hbm_infer's. What a server does not tell is not there: of the server's parts, either all or none.
+Where it tells them of some calls only (Triton's counters do, as long as nobody else calls), averages are over
+these, so that they add up, too.
 """
 
 from __future__ import annotations
@@ -91,7 +93,8 @@ class Meter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: dict[str, float] = {}
-        self._sums: dict[str, tuple[int, float, float, float]] = {}
+        self._sums: dict[bool, dict[str, tuple[int, float, float, float]]] = {True: {}, False: {}}
+        """Of calls with the server's parts, and of all."""
 
     def add(self, frame: float, call: float, server: ServerTimes | None) -> None:
         """Add a call.
@@ -113,9 +116,11 @@ class Meter:
             times["infer_duration"] = server.infer
         with self._lock:
             self._last = {key: seconds * 1e3 for key, seconds in times.items()}
-            for key, value in self._last.items():
-                count, total, least, most = self._sums.get(key, (0, 0.0, value, value))
-                self._sums[key] = (count + 1, total + value, min(least, value), max(most, value))
+            for whole in {server is not None, False}:
+                sums = self._sums[whole]
+                for key, value in self._last.items():
+                    count, total, least, most = sums.get(key, (0, 0.0, value, value))
+                    sums[key] = (count + 1, total + value, min(least, value), max(most, value))
 
     def last(self) -> dict[str, float]:
         """Return the last call's times, in milliseconds.
@@ -137,7 +142,8 @@ class Meter:
             Key to ``avg``, ``min`` and ``max``.
         """
         with self._lock:
+            sums = self._sums[True] or self._sums[False]
             return {
                 key: {"avg": total / count, "min": least, "max": most}
-                for key, (count, total, least, most) in self._sums.items()
+                for key, (count, total, least, most) in sums.items()
             }
