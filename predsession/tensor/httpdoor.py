@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import base64
 import gzip
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 from urllib.parse import quote
 
-from predsession.errors import ConnectError, NotFoundError, ProtocolError, RequestTimeoutError, SourceError
+from predsession.errors import (
+    ConnectError,
+    NotFoundError,
+    ProtocolError,
+    RequestTimeoutError,
+    SessionClosedError,
+    SourceError,
+)
 from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.tensor.address import Address
 from predsession.tensor.door import LoadParameter, Replies
@@ -64,15 +73,23 @@ class HttpDoor:
         compress: tuple[bool, bool],
         seconds: float,
     ) -> None:
-        # What a call may take is handed over with it; this is the bound that requests must have.
-        options = ConnectionOptions(read_timeout=1e6)
-        self._transport = HttpTransport(address.target, token=token, options=options)
+        self._target, self._token = address.target, token
+        self._lock = threading.Lock()
+        self._begin()
         self._headers = dict(headers)
         self._packs, self._unpacks = compress
         self._seconds = seconds
         self._shown = address.shown
         self._binary: bool | None = None
+        self._closed = False
+
+    def _begin(self) -> None:
+        """Make what each process has of its own: two on one connection would read each other's answers."""
+        # What a call may take is handed over with it; this is the bound that requests must have.
+        options = ConnectionOptions(read_timeout=1e6)
+        self._transport = HttpTransport(self._target, token=self._token, options=options)
         self._pool: ThreadPoolExecutor | None = None
+        self._pid = os.getpid()
 
     @property
     def shown(self) -> str:
@@ -132,9 +149,11 @@ class HttpDoor:
 
     def submit(self, request: InferRequest, seconds: float, then: Callable[[InferReply], T]) -> Future[T]:
         """Run a model, and go on."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(THREADS, "predsession-tensor")
-        return self._pool.submit(lambda: then(self.infer(request, seconds)))
+        with self._lock:
+            self._check()
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(THREADS, "predsession-tensor")
+            return self._pool.submit(lambda: then(self.infer(request, seconds)))
 
     def stream(self, request: InferRequest, *, bare: bool) -> Replies:
         """Refuse: streams need gRPC."""
@@ -191,9 +210,20 @@ class HttpDoor:
 
     def close(self) -> None:
         """Close the connections; it may be done twice."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-        self._transport.close()
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if os.getpid() == self._pid:
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+            self._transport.close()
+
+    def _check(self) -> None:
+        """Refuse what comes after the end; start again in the child of a fork."""
+        if self._closed:
+            raise SessionClosedError("the session was closed")
+        if os.getpid() != self._pid:
+            self._begin()
 
     def _repository(self, name: str, what: str, body: JSONObject, seconds: float) -> None:
         """Have something done to a model."""
@@ -217,6 +247,7 @@ class HttpDoor:
         seconds: float | None = None,
     ) -> Reply:
         """Send a request; what was never sent is tried again."""
+        self._check()
         for tries_left in reversed(range(_TRIES)):
             try:
                 return self._transport.ask(
