@@ -6,13 +6,15 @@ Invariant: what was loaded is unloaded once, by the process that loaded it, and 
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from predsession.errors import SessionClosedError, SourceError
-from predsession.tensor.deploying import Options, find_local
+from predsession.tensor.deploying import LocalModel, Options, check_unique, find_local
 from predsession.tensor.hosting import ServerHandle
 from predsession.tensor.repository import Repository
 
@@ -37,9 +39,9 @@ class ModelHandle:
     def __init__(self, server: ServerHandle, names: Mapping[str, str], loaded: Iterable[str]) -> None:
         self.server = server
         self.names = dict(names)
-        self.id = "+".join(self.names.values())
         self._loaded = tuple(loaded)
-        self._owner = os.getpid()
+        self._owner: int | None = os.getpid()
+        self._lock = threading.Lock()
         self._sessions = 0
         self._closed = False
         self._finalizer = weakref.finalize(self, _unload, server.repository, self._loaded, self._owner)
@@ -47,13 +49,14 @@ class ModelHandle:
 
     def __getstate__(self) -> dict[str, object]:
         """Return what another process needs."""
-        kept = ("server", "names", "id", "_loaded", "_owner")
-        return {**{name: getattr(self, name) for name in kept}, "_sessions": 0, "_closed": self._closed}
+        kept = ("server", "names", "_loaded", "_closed")
+        return {name: getattr(self, name) for name in kept}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """Take over the names; the models stay their maker's."""
         for name, value in state.items():
             setattr(self, name, value)
+        self._owner, self._sessions, self._lock = None, 0, threading.Lock()
 
     @property
     def closed(self) -> bool:
@@ -70,11 +73,13 @@ class ModelHandle:
         """
         if self._closed:
             raise SessionClosedError(f"deinit_model() has let {', '.join(self.names)} go: init_model() anew")
-        self._sessions += 1
+        with self._lock:
+            self._sessions += 1
 
     def left(self) -> None:
         """Take down that a session has ended."""
-        self._sessions -= 1
+        with self._lock:
+            self._sessions -= 1
 
     def deinit(self) -> None:
         """Let the models go; it may be done twice.
@@ -86,8 +91,8 @@ class ModelHandle:
         """
         if os.getpid() != self._owner:
             raise SessionClosedError(
-                f"{', '.join(self.names)} belongs to the process that called init_model(): "
-                "deinit_model() is its business"
+                f"{', '.join(self.names)} belongs to the handle that init_model() returned, in its process: "
+                "deinit_model() of that one lets it go; this is a copy"
             )
         if self._sessions:
             raise SessionClosedError(
@@ -97,11 +102,10 @@ class ModelHandle:
         self.close()
 
     def close(self) -> None:
-        """Let the models go, if they are ours; it may be done twice."""
+        """Let the models go, if they are ours, whoever uses them; it may be done twice."""
         if os.getpid() == self._owner and not self._closed:
             self._closed = True
             self._finalizer()
-            self.server.forget(self)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -122,6 +126,84 @@ def _unload(repository: Repository, loaded: Iterable[str], owner: int) -> None:
     """Unload what was loaded; in the process that did."""
     if os.getpid() == owner:
         repository.remove(loaded)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsAsked:
+    """Which models are to be put on a server, and how they are to be run; checked before it is asked.
+
+    Parameters
+    ----------
+    local : tuple of LocalModel
+        Those of this machine; empty for the server's own.
+    names : tuple of str or None
+        The server's own; None for all that are ready.
+    options : Options
+        How they are to be run.
+    """
+
+    local: tuple[LocalModel, ...]
+    names: tuple[str, ...] | None
+    options: Options
+
+    @classmethod
+    def read(
+        cls,
+        local_model_path: PathLike | Iterable[PathLike] | None,
+        models: Iterable[str] | None,
+        core_id: int | Iterable[int],
+        *,
+        remote_environment: Mapping[str, str] | None,
+    ) -> ModelsAsked:
+        """Read what a caller says.
+
+        Parameters
+        ----------
+        local_model_path, models, core_id, remote_environment
+            As `init_model` takes them.
+
+        Returns
+        -------
+        ModelsAsked
+            Checked.
+
+        Raises
+        ------
+        SourceError
+            If something is wrong with it.
+        """
+        if local_model_path is not None and models is not None:
+            raise SourceError("local_model_path and models: pass one of the two")
+        options = Options.read(core_id, remote_environment)
+        if local_model_path is not None:
+            return cls(tuple(find_local(local_model_path)), None, options)
+        names = None if models is None else (models,) if isinstance(models, str) else tuple(models)
+        if names is not None:
+            if not names or not all(isinstance(name, str) and name for name in names):
+                raise SourceError(
+                    f"models is {models!r}; wanted names of models, or None for all that are ready"
+                )
+            check_unique(list(names), "models")
+        return cls((), names, options)
+
+    def on(self, server: ServerHandle) -> ModelHandle:
+        """Put them on a server.
+
+        Parameters
+        ----------
+        server : ServerHandle
+            Which.
+
+        Returns
+        -------
+        ModelHandle
+            For them.
+        """
+        if self.local:
+            names = server.repository.put(self.local, self.options)
+            return ModelHandle(server, names, names.values())
+        names, loaded = server.repository.take(self.names, self.options)
+        return ModelHandle(server, names, loaded)
 
 
 def init_model(
@@ -159,14 +241,11 @@ def init_model(
     PredSessionError
         If the server cannot be asked, or refuses.
     """
-    if local_model_path is not None and models is not None:
-        raise SourceError("local_model_path and models: pass one of the two")
-    options = Options.read(core_id, remote_environment)
-    if local_model_path is not None:
-        names = server.repository.put(find_local(local_model_path), options)
-        return ModelHandle(server, names, names.values())
-    names, loaded = server.repository.take(models, options)
-    return ModelHandle(server, names, loaded)
+    if not isinstance(server, ServerHandle):
+        raise SourceError(f"server is {type(server).__name__}; wanted what init_server() returns")
+    return ModelsAsked.read(local_model_path, models, core_id, remote_environment=remote_environment).on(
+        server
+    )
 
 
 def deinit_model(handle: ModelHandle) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
 import weakref
@@ -36,14 +37,21 @@ COMPRESSION = {"NONE": (False, False), "IN": (True, False), "INOUT": (True, True
 """Whether requests are compressed, and whether replies are to be."""
 CALL_SECONDS = 30.0
 """The deadline of calls that run no model and load none."""
+LONGEST_MINUTES = 1440.0
+"""A day: our server gives no longer lease."""
 _LOOK_SECONDS = 0.05
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(r"[ -~]*")
 
 
 class Handle(Protocol):
     """Models that were put on a server: `predsession.tensor.handles.ModelHandle`."""
 
-    id: str
     names: dict[str, str]
+
+    @property
+    def closed(self) -> bool:
+        """Whether they were let go."""
 
     def close(self) -> None:
         """Let the models go."""
@@ -83,15 +91,17 @@ class ServerHandle:
         server_timeout: float = 5.0,
         load_timeout: float = 120.0,
     ) -> None:
-        if compress_option not in COMPRESSION:
+        if not isinstance(compress_option, str) or compress_option not in COMPRESSION:
             raise SourceError(
                 f"compress_option is {compress_option!r}; wanted {', '.join(map(repr, COMPRESSION))}"
             )
-        if not 0 < server_timeout < 1e6:
-            raise SourceError(f"server_timeout is {server_timeout!r}; wanted minutes above 0")
+        if not isinstance(server_timeout, int | float) or not 0 < server_timeout <= LONGEST_MINUTES:
+            raise SourceError(
+                f"server_timeout is {server_timeout!r}; wanted minutes above 0, {LONGEST_MINUTES:g} at most"
+            )
         self._address = find_address(host, grpc_port)
         self._token = None if token is None else Secret(token)
-        self._headers = {str(name): Secret(value) for name, value in (headers or {}).items()}
+        self._headers = _checked(headers or {}, self._token)
         self._compress = compress_option
         self.lease_s = server_timeout * 60
         self._load_timeout = load_timeout
@@ -106,7 +116,7 @@ class ServerHandle:
         self._record = Record(self._door.shown)
         self._lease = Lease(self._door, self._record.token, self.lease_s)
         self._facts: ServerFacts | None = None
-        self._models: dict[str, Handle] = {}
+        self._models: weakref.WeakSet[Handle] = weakref.WeakSet()  # one that nobody has lets go by itself
         self._closed = False
 
     def _make_door(self) -> Door:
@@ -231,11 +241,7 @@ class ServerHandle:
 
     def note(self, handle: Handle) -> None:
         """Take down that a model is there."""
-        self._models[handle.id] = handle
-
-    def forget(self, handle: Handle) -> None:
-        """Cross a model out."""
-        self._models.pop(handle.id, None)
+        self._models.add(handle)
 
     def deinit(self) -> None:
         """Let the server go; it may be done twice.
@@ -245,8 +251,9 @@ class ServerHandle:
         SessionClosedError
             If models are there; the message names what is to be done first.
         """
-        if self._models:
-            names = ", ".join(name for handle in self._models.values() for name in handle.names)
+        there = [handle for handle in self._models if not handle.closed]
+        if there:
+            names = ", ".join(name for handle in there for name in handle.names)
             raise SessionClosedError(f"deinit_model() comes before deinit_server(): {names} is still there")
         self.close()
 
@@ -264,13 +271,27 @@ class ServerHandle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Let the server go, its models first."""
-        for handle in list(self._models.values()):
+        for handle in list(self._models):
             handle.close()
         self.close()
 
     def __repr__(self) -> str:
         """Return where it is."""
         return f"<ServerHandle {self._address.shown}>"
+
+
+def _checked(headers: Mapping[str, str], token: str | None) -> dict[str, str]:
+    """Return headers that both ways of speaking can send; the refusal of a value does not show it."""
+    checked: dict[str, str] = {}
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER.fullmatch(name):
+            raise SourceError(f"headers has {name!r}, which is no header's name")
+        if not isinstance(value, str) or not _VALUE.fullmatch(value) or value != value.strip():
+            raise SourceError(f"headers: the value of {name!r} is no text of printable ASCII characters")
+        checked[name] = Secret(value)
+    if token is not None and not re.fullmatch(r"[!-~]+", token):
+        raise SourceError("token is no text of printable ASCII characters without spaces")
+    return checked
 
 
 def _let_go(record: Record, lease: Lease, door: Door, owner: int) -> None:

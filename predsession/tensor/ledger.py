@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Iterator
@@ -62,6 +64,12 @@ class Record:
         self._file: IO[str] | None = None
         self._path: Path | None = None
         self._owner = os.getpid()
+        self._numbers = itertools.count(1)
+
+    def name_for(self, model: str) -> str:
+        """Return a name for a model on the server: nobody else's, in characters that servers take."""
+        plain = re.sub(r"[^A-Za-z0-9._-]", "_", model)[:80]
+        return f"{plain if plain[:1].isalnum() else 'm' + plain}-{self.token}-{next(self._numbers)}"
 
     def add_model(self, name: str) -> None:
         """Take down a model that is about to be loaded."""

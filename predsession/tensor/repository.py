@@ -20,6 +20,8 @@ from predsession.wire.oip.facts import ServerFacts
 from predsession.wire.oip.residency import EXTENSION
 
 log = logging.getLogger("predsession.tensor")
+_UNLOAD_SECONDS = 30.0
+"""An end does not wait longer for a server that does not answer."""
 
 
 class Repository:
@@ -71,11 +73,10 @@ class Repository:
         names: dict[str, str] = {}
         try:
             for model in local:
-                name = f"{model.name}-{self._record.token}"
+                name = names[model.name] = self._record.name_for(model.name)
                 self._load(name, model, options)
-                names[model.name] = name
-        except BaseException:
-            self.remove(names.values())
+        except BaseException as error:
+            self._undo(list(names.values()), error)
             raise
         return names
 
@@ -109,15 +110,15 @@ class Repository:
         try:
             for name in names:
                 if not self._door.model_ready(name):
-                    self._load(name, None, options)
                     loaded.append(name)
+                    self._load(name, None, options)
             if options.given and not loaded:
                 raise SourceError(
                     f"{' and '.join(options.given)}: settled when a model is loaded, and {', '.join(names)} "
                     "is ready as it is"
                 )
-        except BaseException:
-            self.remove(loaded)
+        except BaseException as error:
+            self._undo(loaded, error)
             raise
         return dict(zip(names, names, strict=True)), loaded
 
@@ -164,6 +165,11 @@ class Repository:
             return ""
         return f" The server has {', '.join(map(repr, names))}." if names else ""
 
+    def _undo(self, names: list[str], error: BaseException) -> None:
+        """Unload what was loaded before an error; the last one only if the server did not refuse it."""
+        refused = isinstance(error, ResponseError | SourceError)
+        self.remove(names[:-1] if refused else names)
+
     def remove(self, names: Iterable[str]) -> None:
         """Unload what was loaded; a server that is gone has done it itself.
 
@@ -174,7 +180,7 @@ class Repository:
         """
         for name in names:
             try:
-                self._door.unload(name, self._seconds)
+                self._door.unload(name, min(self._seconds, _UNLOAD_SECONDS))
             except NotFoundError:
                 pass
             except (PredSessionError, SessionClosedError) as error:
