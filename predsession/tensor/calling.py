@@ -19,14 +19,15 @@ from predsession.errors import (
     ProtocolError,
     ResponseError,
     SessionClosedError,
+    SourceError,
 )
 from predsession.tensor.containers import Data
 from predsession.tensor.door import Door
 from predsession.tensor.htensor import HTensor
-from predsession.tensor.plan import Kept, Plan, Wish
+from predsession.tensor.plan import Kept, Plan, Wish, as_kept
 from predsession.tensor.profile import Meter, ServerTimes, counted, told
 from predsession.tensor.residency import HereOnly, Output, Residency, Sent, bytes_of
-from predsession.tensor.table import Table
+from predsession.tensor.table import Table, Turn
 from predsession.wire.oip.facts import Counters, TensorFacts
 from predsession.wire.oip.messages import InferReply, InferRequest, Parameter, Wanted
 from predsession.wire.oip.packing import unpack
@@ -68,11 +69,13 @@ class _Going:
     plan: Plan
     meter: Meter
     began: float
-    turn: Future[None]
+    turn: Turn
     sent: tuple[Sent, ...] = ()
     way: Residency = field(default_factory=HereOnly)
     before: Counters | None = None
     left: float = 0.0
+    asking: float = 0.0
+    """Seconds that looking at the server's counters took, which is no part of the call."""
 
 
 class Calling:
@@ -122,8 +125,9 @@ class Calling:
             try:
                 return self._end(going, self._door.infer(request, self._manner.seconds))
             except ResponseError as error:
-                if not self._mends(going, error):
-                    raise
+                refusal = error
+            if not self._mends(going, refusal):
+                raise refusal
             return self._end(going, self._door.infer(self._request(going), self._manner.seconds))
         except BaseException as error:
             self._failed(going, error)
@@ -178,16 +182,15 @@ class Calling:
             if inner.cancelled():
                 raise SessionClosedError("the call was cancelled")
             results = self._end(going, inner.result())
-        except ResponseError as error:
-            failure = error
-            if again and self._mends(going, error):
-                try:
-                    self._send(going, outcome, again=False)
-                    return
-                except Exception as second:  # noqa: BLE001 - it is the future's
-                    failure = second
         except Exception as error:  # noqa: BLE001 - it is the future's
             failure = error
+        if again and isinstance(failure, ResponseError):
+            try:
+                if self._mends(going, failure):
+                    self._send(going, outcome, again=False)
+                    return
+            except Exception as error:  # noqa: BLE001 - it is the future's
+                failure = error
         if failure is not None:
             self._failed(going, failure)
         self.table.leave(going.turn)
@@ -203,26 +206,46 @@ class Calling:
     def _begin(self, plan: Plan, meter: Meter) -> _Going:
         """Wait for the call's turn."""
         began = time.perf_counter()
+        while True:
+            reads, writes = self._uses(plan)
+            left = self._manner.seconds - (time.perf_counter() - began)
+            turn = self.table.enter(reads, writes, seconds=left)
+            # What was another's data when it lined up may have become ours, or ours another's.
+            if self._uses(plan)[1].keys() <= writes.keys():
+                return _Going(plan, meter, began, turn)
+            self.table.leave(turn)
+
+    def _uses(self, plan: Plan) -> tuple[list[str], dict[str, Kept | None]]:
+        """Return the keys that a call reads, and those that it writes with what they become."""
         reads: list[str] = []
-        writes = [wish.key for wish in plan.wishes if wish.key is not None]
+        writes: dict[str, Kept | None] = {}
         for given in plan.given:
-            if given.tensor is not None and given.tensor.key is not None:
-                changed = given.array is not None and self.table.stamp(given.tensor.key) != given.tensor.stamp
-                (writes if changed else reads).append(given.tensor.key)
-        turn = self.table.enter(reads, writes, seconds=self._manner.seconds)
-        return _Going(plan, meter, began, turn)
+            if given.tensor is None or given.tensor.key is None:
+                continue
+            if given.array is not None and self.table.stamp(given.tensor.key) != given.stamp:
+                writes[given.tensor.key] = Kept(given.datatype, given.shape)
+            else:
+                reads.append(given.tensor.key)
+        for wish in plan.wishes:
+            if wish.key is not None:
+                writes[wish.key] = Kept(wish.facts.datatype, wish.facts.shape)
+        return reads, writes
 
     def _request(self, going: _Going) -> InferRequest:
         """Write the request."""
         plan, manner = going.plan, self._manner
         going.sent = tuple(self._sent(plan, place) for place in range(len(plan.given)))
-        keyed = any(each.key is not None for each in going.sent) or not plan.plain
-        way = going.way = self._residency() if keyed else HereOnly()  # a plain call keeps nothing anywhere
+        keys = [each.key for each in going.sent] + [wish.key for wish in plan.wishes]
+        # What keeps nothing needs no way to; but our server says the shape of what it does not send.
+        keyed = any(key is not None for key in keys) or (manner.tells and not plan.plain)
+        way = going.way = self._residency() if keyed else HereOnly()
         parameters: dict[str, Parameter] = {**manner.parameters, **way.parameters}
         if manner.timed and manner.tells:
             parameters[TIMINGS] = True
         if manner.timed and not manner.tells:
-            going.before = self._door.counters(plan.model.name)
+            asked = time.perf_counter()
+            going.before = self._counters(plan.model.name)
+            going.asking += time.perf_counter() - asked
         reads = {each.key for each in going.sent if each.key is not None}
         wanted = () if plan.plain else self._wanted(way, plan, reads)
         request = InferRequest(
@@ -241,12 +264,15 @@ class Calling:
             return Sent(given, bytes_of(given))
         key = given.tensor.key
         entry = self.table.look(key)
-        if given.array is None or (entry.kept is not None and entry.stamp == given.tensor.stamp):
+        if given.array is None:
+            return Sent(as_kept(given, plan.model, entry.kept), None, key)
+        if entry.kept is not None and entry.stamp == given.stamp:
             return Sent(given, None, key)
         packed = bytes_of(given)
         assert packed is not None, "what has an array has bytes"
-        same = entry.kept == Kept(given.datatype, given.shape) and entry.digest == _digest(packed)
-        return Sent(given, packed, key, fresh=not same)
+        digest = hashlib.blake2b(packed, digest_size=16).digest()
+        same = entry.kept == Kept(given.datatype, given.shape) and entry.digest == digest
+        return Sent(given, packed, key, fresh=not same, digest=digest)
 
     def _wanted(self, way: Residency, plan: Plan, reads: set[str]) -> tuple[Wanted, ...]:
         """Return which outputs are asked for; a server that is asked for none sends all."""
@@ -261,14 +287,9 @@ class Calling:
         now = time.perf_counter()
         plan, way = going.plan, going.way
         for each in going.sent:
-            if each.key is not None and each.fresh and each.given.tensor is not None:
-                assert each.packed is not None, "what is fresh has bytes"
+            if each.key is not None and each.packed is not None:
                 kept = Kept(each.given.datatype, each.given.shape)
-                self.table.put(each.key, kept, each.given.tensor.stamp, _digest(each.packed))
-            elif each.key is not None and each.packed is not None and each.given.tensor is not None:
-                entry = self.table.look(each.key)
-                assert entry.kept is not None, "what is the same is kept"
-                self.table.put(each.key, entry.kept, each.given.tensor.stamp, entry.digest)
+                self.table.put(each.key, kept, each.given.stamp, each.digest)
         tensors = {tensor.name: tensor for tensor in reply.outputs}
         wishes = plan.wishes or tuple(
             Wish(TensorFacts(each.name, each.datatype, each.shape)) for each in reply.outputs
@@ -298,24 +319,32 @@ class Calling:
                     f"output {wish.facts.name!r} at {self._door.shown} came without its bytes"
                 )
             return data
-        made = HTensor.made(data, wish.device, wish.key, output.shape)
+        made = HTensor.made(data, wish.device, wish.key, shape=output.shape, container=going.plan.container)
         if wish.there and wish.key is not None:
             self.table.put(wish.key, Kept(output.datatype, output.shape), made.stamp)
         return made
 
-    def _measure(self, going: _Going, now: float, reply: InferReply) -> None:
+    def _measure(self, going: _Going, came: float, reply: InferReply) -> None:
         """Add the call's times."""
+        call = came - going.left
+        log.log(self._manner.level, "%s: %.1f ms", going.plan.model.name, call * 1e3)
         if not self._manner.timed:
-            log.log(self._manner.level, "%s: %.1f ms", going.plan.model.name, (now - going.left) * 1e3)
             return
+        frame = time.perf_counter() - going.began - going.asking
         server: ServerTimes | None = told(reply.parameters)
-        if server is None and not self._manner.tells:
-            server = counted(going.before, self._door.counters(going.plan.model.name))
-        call = now - going.left
+        if server is None and going.before is not None:
+            server = counted(going.before, self._counters(going.plan.model.name))
         if server is not None and server.whole > call:
             server = None  # two clocks that disagree tell nothing
-        going.meter.add(call + (going.left - going.began), call, server)
-        log.log(self._manner.level, "%s: %.1f ms", going.plan.model.name, call * 1e3)
+        going.meter.add(frame, call, server)
+
+    def _counters(self, name: str) -> Counters | None:
+        """Ask for a model's counters; a result is not lost because they cannot be had."""
+        try:
+            return self._door.counters(name)
+        except PredSessionError as error:
+            log.debug("%s does not tell how long it takes: %s", self._door.shown, error)
+            return None
 
     def _mends(self, going: _Going, error: ResponseError) -> bool:
         """Whether the call goes well when it is sent again, after a refusal that did nothing."""
@@ -323,8 +352,16 @@ class Calling:
             # The lease ran out, or the server was started anew.
             keys = [each.key for each in going.sent if each.key is not None]
             self.table.drop(keys)
-            if any(each.key is not None and each.given.array is None for each in going.sent):
-                return False
+            lost = [each.key for each in going.sent if each.key is not None and each.given.array is None]
+            if lost:
+                raise NotFoundError(
+                    f"{self._door.shown} no longer keeps {', '.join(map(repr, lost))}: it was started "
+                    "anew, or has heard nothing from this session for too long. Run the call again that "
+                    "it came from.",
+                    status=error.status,
+                    body_head=error.body_head,
+                    url=error.url,
+                )
             log.warning("%s no longer keeps %s: they are sent again", self._door.shown, ", ".join(keys))
             return True
         return going.way.mends(error, going.plan.wishes)
@@ -332,9 +369,8 @@ class Calling:
     def _failed(self, going: _Going, error: BaseException) -> None:
         """Cross out what may not be kept as it was thought."""
         fresh = [each.key for each in going.sent if each.key is not None and each.fresh]
-        self.table.drop(fresh)
-        if not isinstance(error, ResponseError):
-            self.table.drop([wish.key for wish in going.plan.wishes if wish.key is not None])
+        answered = isinstance(error, ResponseError | SourceError)  # the latter: nothing was sent
+        self.table.drop([*fresh, *going.way.failed(going.plan.wishes, answered=answered)])
         if isinstance(error, PredSessionError):
             error.add_note(f"model {going.plan.model.name!r}")
 
@@ -342,11 +378,6 @@ class Calling:
 def _itself(reply: InferReply) -> InferReply:
     """Return a reply as it is."""
     return reply
-
-
-def _digest(packed: bytes | memoryview) -> bytes:
-    """Return what tells bytes from others."""
-    return hashlib.blake2b(packed, digest_size=16).digest()
 
 
 def _least(wish: Wish) -> float:

@@ -6,7 +6,7 @@ bfloat16 is known to both, and NumPy has it from ml_dtypes; the bits are handed 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -148,18 +148,20 @@ class Container:
         return torch.from_numpy(array).to(self.device)
 
 
-def container_of(data: Mapping[str, object]) -> Container:
+def container_of(data: Mapping[str, object], kept: Iterable[Container] = ()) -> Container:
     """Tell what a call's data is in.
 
     Parameters
     ----------
     data : mapping of str to ndarray or torch.Tensor
         What was handed in, without what has no data here.
+    kept : iterable of Container
+        Of what was handed in without data: they settle it where nothing has any.
 
     Returns
     -------
     Container
-        NumPy's for a call without data.
+        NumPy's where nothing settles it.
 
     Raises
     ------
@@ -168,7 +170,8 @@ def container_of(data: Mapping[str, object]) -> Container:
     """
     torchs = {name: value for name, value in data.items() if is_torch(value)}
     if not torchs:
-        return Container()
+        known = set(kept) if not data else set()
+        return known.pop() if len(known) == 1 else Container()
     if len(torchs) < len(data):
         others = sorted(data.keys() - torchs.keys())
         raise SourceError(

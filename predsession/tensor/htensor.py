@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from predsession.errors import SourceError
-from predsession.tensor.containers import Data, is_torch, to_numpy
+from predsession.tensor.containers import Container, Data, is_torch, to_numpy
 
 CPU, SERVER = "cpu", "server"
 Device = str | Iterable[str] | None
 _NAMES = {CPU: CPU, SERVER: SERVER, "bpu": SERVER}
 _serials = itertools.count(1)
+Stamp = tuple[int, int]
 
 
 def read_device(device: Device, what: str) -> frozenset[str]:
@@ -34,13 +36,14 @@ def read_device(device: Device, what: str) -> frozenset[str]:
     SourceError
         If it is something else.
     """
-    given = () if device is None else (device,) if isinstance(device, str) else tuple(device)
-    unknown = [each for each in given if each not in _NAMES]
-    if unknown:
+    listed = isinstance(device, Iterable) and not isinstance(device, str)
+    given: tuple[object, ...] = () if device is None else tuple(device) if listed else (device,)
+    names = [each for each in given if isinstance(each, str) and each in _NAMES]
+    if len(names) < len(given):
         raise SourceError(
             f'{what}: device is {device!r}; wanted None, "cpu", "server" (or "bpu"), or both in a list'
         )
-    return frozenset(_NAMES[each] for each in given)
+    return frozenset(_NAMES[each] for each in names)
 
 
 def check_key(places: frozenset[str], key: str | None, what: str) -> None:
@@ -66,6 +69,14 @@ def check_key(places: frozenset[str], key: str | None, what: str) -> None:
         raise SourceError(f"{what} has the key {key!r}, and does not live on the server: leave out the key")
 
 
+class _Content(NamedTuple):
+    """What is in a tensor: replaced as one, so that nobody sees half of a change."""
+
+    data: Data | None
+    shape: tuple[int, ...] | None
+    version: int
+
+
 class HTensor:
     """A tensor, and where it lives.
 
@@ -89,7 +100,7 @@ class HTensor:
     Bytes that are changed in place are not seen; set `data` again, to the same array if need be.
     """
 
-    __slots__ = ("_data", "_device", "_key", "_places", "_serial", "_shape", "_version")
+    __slots__ = ("_content", "_device", "_key", "_places", "_serial", "container")
 
     def __init__(self, data: Data | None = None, device: Device = "cpu", key: str | None = None) -> None:
         what = "an HTensor" if key is None else f"the HTensor {key!r}"
@@ -97,14 +108,22 @@ class HTensor:
         check_key(self._places, key, what)
         self._device: Device = device
         self._key = key
-        self._data: Data | None = None
-        self._shape: tuple[int, ...] | None = None
-        self._serial, self._version = next(_serials), 0
+        self._serial = next(_serials)
+        self._content = _Content(None, None, 0)
+        self.container: Container | None = None
         if data is not None:
             self.data = data
 
     @classmethod
-    def made(cls, data: Data | None, device: Device, key: str | None, shape: tuple[int, ...]) -> HTensor:
+    def made(
+        cls,
+        data: Data | None,
+        device: Device,
+        key: str | None,
+        *,
+        shape: tuple[int, ...],
+        container: Container,
+    ) -> HTensor:
         """Make one that a call returns.
 
         Parameters
@@ -117,6 +136,8 @@ class HTensor:
             Likewise.
         shape : tuple of int
             What is known of it; -1 where it is not.
+        container : Container
+            What the call's data was in: what comes of this tensor alone goes out in the same.
 
         Returns
         -------
@@ -124,7 +145,8 @@ class HTensor:
             Not changed since it was sent: it came from there.
         """
         made = cls(None, device, key)
-        made._data, made._shape = data, shape
+        made._content = _Content(data, shape, 0)
+        made.container = container
         return made
 
     @property
@@ -136,19 +158,18 @@ class HTensor:
         SourceError
             When it is set to another kind than it was: an array for a torch tensor, say.
         """
-        return self._data
+        return self._content.data
 
     @data.setter
     def data(self, value: Data) -> None:
         array = to_numpy(value, "an HTensor's data")
-        if self._data is not None and is_torch(self._data) != is_torch(value):
+        before = self._content.data
+        if before is not None and is_torch(before) != is_torch(value):
             raise SourceError(
-                f"the data of this HTensor is {type(self._data).__name__}; "
+                f"the data of this HTensor is {type(before).__name__}; "
                 f"it cannot become {type(value).__name__}"
             )
-        self._data = value
-        self._shape = tuple(array.shape)
-        self._version += 1
+        self._content = _Content(value, tuple(array.shape), next(_serials))
 
     @property
     def device(self) -> Device:
@@ -163,12 +184,18 @@ class HTensor:
     @property
     def shape(self) -> tuple[int, ...] | None:
         """Its shape, also where the data is not here; -1 where a side is not known, None where nothing is."""
-        return self._shape
+        return self._content.shape
 
     @property
-    def stamp(self) -> tuple[int, int]:
-        """Which tensor it is, and how often its data was set."""
-        return self._serial, self._version
+    def stamp(self) -> Stamp:
+        """Which tensor it is, and at which setting of its data."""
+        return self.snapshot[1]
+
+    @property
+    def snapshot(self) -> tuple[Data | None, Stamp]:
+        """Its data, and the stamp of just that data, whoever sets it meanwhile."""
+        content = self._content
+        return content.data, (self._serial, content.version)
 
     @property
     def on_server(self) -> bool:
@@ -177,6 +204,6 @@ class HTensor:
 
     def __repr__(self) -> str:
         """Return where it lives, and its shape."""
-        known = "" if self._data is None else f", {getattr(self._data, 'dtype', '')}"
+        known = "" if self.data is None else f", {getattr(self.data, 'dtype', '')}"
         key = "" if self._key is None else f", key={self._key!r}"
-        return f"HTensor(shape={self._shape}{known}, device={self._device!r}{key})"
+        return f"HTensor(shape={self.shape}{known}, device={self._device!r}{key})"

@@ -25,6 +25,7 @@ from predsession.errors import (
     ProtocolError,
     ResponseError,
     ServerFaultError,
+    SessionClosedError,
 )
 from predsession.tensor.door import Door
 from predsession.tensor.ledger import Record
@@ -51,12 +52,13 @@ class _Region:
     def view(self) -> memoryview:
         """Its bytes."""
         buffer = self.memory.buf
-        assert buffer is not None, "a region is not used once it is closed"
+        if buffer is None:
+            raise SessionClosedError("the session was closed while a call was under way")
         return buffer
 
-    def where(self) -> Mapping[str, int | str]:
-        """Say in a call where the bytes are."""
-        return {REGION: self.name, SIZE: self.used}
+    def where(self, size: int | None = None) -> Mapping[str, int | str]:
+        """Say in a call where the bytes are, or are to be."""
+        return {REGION: self.name, SIZE: self.used if size is None else size}
 
 
 class InRegions:
@@ -75,10 +77,13 @@ class InRegions:
         self._record = record
         self._token = secrets.token_hex(6)  # sessions may share a record
         self._owner = os.getpid()
+        self._closed = False
         self._numbers = itertools.count()
         self._regions: dict[str, _Region] = {}
         self._asked: dict[str, _Region] = {}
         """Where outputs of the call under way go, by their keys."""
+        self._doubtful: list[_Region] = []
+        """Where a call that was given up may have the server write yet."""
         self._sizes: dict[tuple[str, str], int] = {}
         self._empty: dict[str, Buffer] = {}
 
@@ -121,22 +126,25 @@ class InRegions:
             self._put(sent.key, sent.packed)
         if sent.key in self._empty:
             return Tensor(given.name, given.datatype, given.shape, self._empty[sent.key])
-        return Tensor(given.name, given.datatype, given.shape, None, self._regions[sent.key].where())
+        region = self._regions.get(sent.key)
+        if region is None:
+            raise SessionClosedError("the session was closed while a call was under way")
+        return Tensor(given.name, given.datatype, given.shape, None, region.where())
 
     def wanted(self, wish: Wish, *, apart: bool) -> Wanted | None:
         """Return an output as it is asked for, or None if it is not."""
         if not wish.there:
             return Wanted(wish.facts.name) if wish.here else None
         assert wish.key is not None, "what is kept has a key"
+        self._unask(wish.key)
         size = self._size_of(wish)
         if not size:
             return Wanted(wish.facts.name)
         region = self._regions.get(wish.key)
         if region is None or region.memory.size < size or apart:
             region = self._new(size)
-        region.used = size
         self._asked[wish.key] = region
-        return Wanted(wish.facts.name, region.where())
+        return Wanted(wish.facts.name, region.where(size))
 
     def output(self, wish: Wish, tensor: Tensor | None) -> Output:
         """Take an output from a reply, or from memory."""
@@ -152,16 +160,32 @@ class InRegions:
             return Output(tensor.datatype, tensor.shape, tensor.data if wish.here else None)
         if region is None:
             raise ProtocolError(f"output {wish.facts.name!r} is in a region that nobody asked for")
-        self._swap(wish.key, region)
         # The reply says nothing of the region; there may be more room in it than the output took.
-        region.used = datatype(tensor.datatype).nbytes(tensor.shape) or region.used
-        data = bytes(region.view[: region.used]) if wish.here else None
+        used = datatype(tensor.datatype).nbytes(tensor.shape)
+        if used is None or used > region.memory.size:
+            if self._regions.get(wish.key) is not region:
+                self._free(region)
+            raise ProtocolError(
+                f"output {wish.facts.name!r} is {tensor.datatype} {list(tensor.shape)}, for which its region "
+                f"of {region.memory.size} bytes was not made"
+            )
+        if not used:
+            if self._regions.get(wish.key) is not region:
+                self._free(region)
+            self._put(wish.key, b"")
+            return Output(tensor.datatype, tensor.shape, b"" if wish.here else None)
+        region.used = used
+        self._swap(wish.key, region)
+        data = bytes(region.view[:used]) if wish.here else None
         return Output(tensor.datatype, tensor.shape, data)
 
     def mends(self, error: ResponseError, wishes: Iterable[Wish]) -> bool:
         """Tell a server that was started anew of the regions; have outputs travel that found no room."""
+        wishes = list(wishes)
+        for wish in wishes:
+            self._unask(wish.key or "")
         if isinstance(error, NotFoundError) and "shared memory region" in str(error):
-            for region in {*self._regions.values(), *self._asked.values()}:
+            for region in list(self._regions.values()):
                 with contextlib.suppress(ResponseError):  # one that it still knows
                     self._door.register(region.name, f"/{region.name}", region.memory.size)
             return True
@@ -170,6 +194,22 @@ class InRegions:
         names = [_name_of(wish) for wish in wishes if wish.there and -1 in wish.facts.shape]
         known = [name for name in names if self._sizes.pop(name, None) is not None]
         return bool(known)
+
+    def failed(self, wishes: Iterable[Wish], *, answered: bool) -> list[str]:
+        """Clear up after a call that failed: its regions may be half written, or written yet."""
+        gone: list[str] = []
+        for key in (wish.key for wish in wishes if wish.there and wish.key is not None):
+            region = self._asked.pop(key, None)
+            if region is None:
+                continue
+            gone.append(key)
+            if self._regions.get(key) is region:
+                del self._regions[key]
+            if answered:
+                self._free(region)
+            else:
+                self._doubtful.append(region)
+        return gone
 
     def forget(self, keys: Iterable[str]) -> None:
         """Let kept tensors go."""
@@ -181,7 +221,18 @@ class InRegions:
 
     def close(self) -> None:
         """Let everything go."""
+        self._closed = True
+        for key in list(self._asked):
+            self._unask(key)
         self.forget([*self._regions, *self._empty])
+        while self._doubtful:
+            self._free(self._doubtful.pop())
+
+    def _unask(self, key: str) -> None:
+        """Forget where an output was to go, if that is not where the last one of its key is."""
+        region = self._asked.pop(key, None)
+        if region is not None and self._regions.get(key) is not region:
+            self._free(region)
 
     def _size_of(self, wish: Wish) -> int | None:
         """Return how many bytes an output will have, if that is known and its shape tells how many it had."""
@@ -215,6 +266,8 @@ class InRegions:
 
     def _new(self, size: int) -> _Region:
         """Make a region, and tell the server."""
+        if self._closed:
+            raise SessionClosedError("the session was closed while a call was under way")
         name = f"predsession-{self._token}-{next(self._numbers)}"
         memory = SharedMemory(name, create=True, size=size)
         region = _Region(memory, size)

@@ -68,6 +68,10 @@ class OnServer:
         del error, wishes
         return False
 
+    def failed(self, wishes: Iterable[Wish], *, answered: bool) -> list[str]:
+        """Return the keys that the server may have given a new tensor: it keeps all, or on a refusal none."""
+        return [] if answered else [wish.key for wish in wishes if wish.there and wish.key is not None]
+
     def forget(self, keys: Iterable[str]) -> None:
         """Let kept tensors go."""
         self._door.forget(self._session, list(keys))

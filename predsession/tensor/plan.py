@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ProtocolError, SourceError
 from predsession.tensor.containers import Container, Data, container_of, to_numpy
-from predsession.tensor.htensor import CPU, SERVER, HTensor, check_key, read_device
+from predsession.tensor.htensor import CPU, SERVER, HTensor, Stamp, check_key, read_device
 from predsession.wire.oip.datatypes import DATATYPES, INT4_RANGE, datatype_of
 from predsession.wire.oip.facts import ModelFacts, TensorFacts
 
@@ -49,6 +50,8 @@ class Given:
         None where it is only on the server.
     tensor : HTensor or None
         What it was handed in as, if it lives on the server.
+    stamp : tuple of int or None
+        Of just that array: the tensor's may be another by the time that this is sent.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Given:
     shape: tuple[int, ...]
     array: Array | None
     tensor: HTensor | None = None
+    stamp: Stamp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +150,70 @@ def make_plan(
     _check_names(model, data)
     order = [facts.name for facts in model.inputs] or list(data)
     known = {facts.name: facts for facts in model.inputs}
-    here = {
-        name: value.data if isinstance(value, HTensor) else value
-        for name, value in data.items()
-        if not (isinstance(value, HTensor) and value.data is None)
+    seen = {
+        name: value.snapshot if isinstance(value, HTensor) else (value, None) for name, value in data.items()
     }
-    container = container_of(here)
-    given = tuple(_read(name, data[name], known.get(name), model.name, kept) for name in order)
-    return Plan(model, given, _wishes(model, output_config), container)
+    here = {name: content for name, (content, _) in seen.items() if content is not None}
+    there = [value.container for value in data.values() if isinstance(value, HTensor) and value.container]
+    container = container_of(here, there)
+    given: list[Given] = []
+    for name in order:
+        value = data[name]
+        if value is None:
+            raise SourceError(f"input {name!r} of {model.name!r} is None; wanted an array or an HTensor")
+        tensor = value if isinstance(value, HTensor) and value.on_server else None
+        asked = _Asked(f"input {name!r} of {model.name!r}", known.get(name), tensor, *seen[name])
+        given.append(_read(name, asked, kept))
+    _check_keys(given)
+    return Plan(model, tuple(given), _wishes(model, output_config), container)
+
+
+def as_kept(given: Given, model: ModelFacts, kept: Kept | None) -> Given:
+    """Return an input that is only on the server, as it is there by now.
+
+    Parameters
+    ----------
+    given : Given
+        As it was planned.
+    model : ModelFacts
+        Of which model.
+    kept : Kept or None
+        What is under its key, now that it is the call's turn.
+
+    Returns
+    -------
+    Given
+        With the datatype and the shape of that.
+
+    Raises
+    ------
+    SourceError
+        If nothing is, or what is does not fit.
+    """
+    facts = next((each for each in model.inputs if each.name == given.name), None)
+    key = None if given.tensor is None else given.tensor.key
+    what = f"input {given.name!r} of {model.name!r}"
+    if kept is None:
+        raise SourceError(
+            f"{what} was to be kept as {key!r}, and is not: the call that was to keep it failed, or it was "
+            "let go; run that call again"
+        )
+    _check_kept(kept, key, facts, what=what)
+    return replace(given, datatype=kept.datatype, shape=kept.shape)
+
+
+def _check_keys(given: Iterable[Given]) -> None:
+    """Refuse one key for two different tensors: the server has room for one under it."""
+    users: dict[str, list[Given]] = {}
+    for each in given:
+        if each.tensor is not None and each.tensor.key is not None:
+            users.setdefault(each.tensor.key, []).append(each)
+    for key, several in users.items():
+        if len({each.stamp for each in several if each.array is not None}) > 1 or (
+            len({each.array is None for each in several}) > 1
+        ):
+            names = ", ".join(repr(each.name) for each in several)
+            raise SourceError(f"the key {key!r} is that of different tensors: the inputs {names}")
 
 
 def _check_names(model: ModelFacts, data: Mapping[str, object]) -> None:
@@ -171,18 +231,24 @@ def _check_names(model: ModelFacts, data: Mapping[str, object]) -> None:
         raise SourceError(f"{model.name!r} takes {', '.join(map(repr, names))}: {'; '.join(parts)}")
 
 
-def _read(
-    name: str, value: Data | HTensor, facts: TensorFacts | None, model: str, kept: Mapping[str, Kept]
-) -> Given:
+class _Asked(NamedTuple):
+    """An input as it was handed in."""
+
+    what: str
+    facts: TensorFacts | None
+    tensor: HTensor | None
+    content: object
+    stamp: Stamp | None
+
+
+def _read(name: str, asked: _Asked, kept: Mapping[str, Kept]) -> Given:
     """Check one input."""
-    what = f"input {name!r} of {model!r}"
-    tensor = value if isinstance(value, HTensor) and value.on_server else None
-    content = value.data if isinstance(value, HTensor) else value
+    what, facts, tensor, content, stamp = asked
     if content is not None:
         array = to_numpy(content, what)
         shape, kind = tuple(array.shape), _datatype(array, facts, what)
         _check_shape(shape, facts, what)
-        return Given(name, kind, shape, array, tensor)
+        return Given(name, kind, shape, array, tensor, stamp)
     if tensor is None or tensor.key is None:
         raise SourceError(
             f"{what} is an HTensor without data: it was not sent back, and does not live on the server"
@@ -193,10 +259,15 @@ def _read(
         raise SourceError(
             f"{what} is kept as {tensor.key!r}, which this session does not keep: it keeps {keys}"
         )
-    if facts is not None and facts.datatype != there.datatype:
-        raise SourceError(f"{what} takes {facts.datatype}; {tensor.key!r} on the server is {there.datatype}")
-    _check_shape(there.shape, facts, what)
-    return Given(name, there.datatype, there.shape, None, tensor)
+    _check_kept(there, tensor.key, facts, what=what)
+    return Given(name, there.datatype, there.shape, None, tensor, stamp)
+
+
+def _check_kept(kept: Kept, key: str | None, facts: TensorFacts | None, *, what: str) -> None:
+    """Refuse what is kept if the model does not take it."""
+    if facts is not None and facts.datatype != kept.datatype:
+        raise SourceError(f"{what} takes {facts.datatype}; {key!r} on the server is {kept.datatype}")
+    _check_shape(kept.shape, facts, what, f"{key!r} on the server")
 
 
 def _datatype(array: Array, facts: TensorFacts | None, what: str) -> str:
@@ -225,7 +296,9 @@ def _datatype(array: Array, facts: TensorFacts | None, what: str) -> str:
     return wanted.wire
 
 
-def _check_shape(shape: tuple[int, ...], facts: TensorFacts | None, what: str) -> None:
+def _check_shape(
+    shape: tuple[int, ...], facts: TensorFacts | None, what: str, whose: str = "the array"
+) -> None:
     """Refuse a shape that the model does not take; -1 fits anything, on either side."""
     if facts is None:
         return
@@ -233,7 +306,7 @@ def _check_shape(shape: tuple[int, ...], facts: TensorFacts | None, what: str) -
         -1 in {own, wanted} or own == wanted for own, wanted in zip(shape, facts.shape, strict=True)
     )
     if not fits:
-        raise SourceError(f"{what} takes shape {list(facts.shape)}; the array has {list(shape)}")
+        raise SourceError(f"{what} takes shape {list(facts.shape)}; {whose} has {list(shape)}")
 
 
 def _wishes(model: ModelFacts, config: OutputConfig | None) -> tuple[Wish, ...]:
@@ -244,6 +317,8 @@ def _wishes(model: ModelFacts, config: OutputConfig | None) -> tuple[Wish, ...]:
         raise SourceError(f"output_config is {type(config).__name__}; wanted a dict, output name to a dict")
     names = [facts.name for facts in model.outputs]
     odd = [repr(name) for name in config if name not in names]
+    if odd and not names:
+        raise SourceError(f"output_config: the server does not say what {model.name!r} gives")
     if odd:
         raise SourceError(
             f"output_config: {model.name!r} gives {', '.join(map(repr, names))}, not {', '.join(odd)}"

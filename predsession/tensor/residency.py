@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from predsession.errors import ProtocolError, ResponseError
+from predsession.errors import ProtocolError, ResponseError, SourceError
 from predsession.tensor.plan import Given, Wish
 from predsession.wire.oip.messages import Buffer, Parameters, Tensor, Wanted
 from predsession.wire.oip.packing import pack
@@ -54,12 +54,15 @@ class Sent:
         What it is kept as, if it is.
     fresh : bool
         Whether what is kept under the key is to become this.
+    digest : bytes
+        What tells its bytes from others; empty where nobody asks.
     """
 
     given: Given
     packed: Buffer | None
     key: str | None = None
     fresh: bool = False
+    digest: bytes = b""
 
 
 class Residency(Protocol):
@@ -80,6 +83,9 @@ class Residency(Protocol):
 
     def mends(self, error: ResponseError, wishes: Iterable[Wish]) -> bool:
         """Do something about a refusal, so that the same call may go well; False if there is nothing."""
+
+    def failed(self, wishes: Iterable[Wish], *, answered: bool) -> list[str]:
+        """Clear up after a call that failed, and return the keys that are not as they were before."""
 
     def forget(self, keys: Iterable[str]) -> None:
         """Let kept tensors go."""
@@ -118,8 +124,16 @@ def bytes_of(given: Given) -> Buffer | None:
     -------
     bytes, memoryview or None
         As the wire has them.
+
+    Raises
+    ------
+    SourceError
+        If an element is none of its datatype.
     """
-    return None if given.array is None else pack(given.array, given.datatype)
+    try:
+        return None if given.array is None else pack(given.array, given.datatype)
+    except ProtocolError as error:
+        raise SourceError(f"input {given.name!r}: {error}") from None
 
 
 def arrived(wish: Wish, tensor: Tensor | None) -> Output:
@@ -188,6 +202,11 @@ class HereOnly:
         """Do nothing about a refusal: it is not about what is kept here."""
         del error, wishes
         return False
+
+    def failed(self, wishes: Iterable[Wish], *, answered: bool) -> list[str]:
+        """Do nothing: an output is kept once it has come."""
+        del wishes, answered
+        return []
 
     def forget(self, keys: Iterable[str]) -> None:
         """Let kept tensors go."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import weakref
@@ -14,15 +15,15 @@ from predsession.errors import SessionClosedError, SourceError
 from predsession.rpc.pipeline import Pipeline
 from predsession.tensor.calling import Calling, Manner, Results
 from predsession.tensor.containers import Data
-from predsession.tensor.handles import ModelHandle, PathLike, init_model
+from predsession.tensor.handles import ModelHandle, ModelsAsked, PathLike
 from predsession.tensor.hosting import ServerHandle, init_server
 from predsession.tensor.htensor import HTensor
 from predsession.tensor.modelbook import ModelBook
 from predsession.tensor.plan import OutputConfig, Plan, make_plan
 from predsession.tensor.profile import Meter
-from predsession.tensor.residency import Residency
 from predsession.tensor.streaming import TensorStream
 from predsession.tensor.views import SessionViews
+from predsession.tensor.way import Way
 from predsession.wire.oip.residency import COMPRESS, EXTENSION
 
 log = logging.getLogger("predsession.tensor")
@@ -97,7 +98,7 @@ class TensorSession(SessionViews):
         model_handle: ModelHandle | None = None,
         server: ServerHandle | None = None,
     ) -> None:
-        if not 0 < frame_timeout < 1e9:
+        if not isinstance(frame_timeout, int | float) or not 0 < frame_timeout < 1e9:
             raise SourceError(f"frame_timeout is {frame_timeout!r}; wanted seconds above 0")
         self._own: list[ModelHandle | ServerHandle] = []
         if host is None:
@@ -105,6 +106,7 @@ class TensorSession(SessionViews):
         else:
             if model_handle is not None or server is not None:
                 raise SourceError("host goes without model_handle and server: these have an address already")
+            asked = ModelsAsked.read(local_model_path, models, core_id, remote_environment=remote_environment)
             made = init_server(
                 host,
                 grpc_port=grpc_port,
@@ -115,13 +117,7 @@ class TensorSession(SessionViews):
             )
             self._own.append(made)
             try:
-                handle = init_model(
-                    local_model_path,
-                    made,
-                    models=models,
-                    core_id=core_id,
-                    remote_environment=remote_environment,
-                )
+                handle = asked.on(made)
             except BaseException:
                 made.close()
                 raise
@@ -135,9 +131,9 @@ class TensorSession(SessionViews):
         self._server = handle.server
         self._with_profile = with_profile
         self._pid = os.getpid()
-        self._ways: list[Residency] = []
+        self._way = Way(self._server.residency)
         self._closed = False
-        self._finalizer = weakref.finalize(self, _close, self._ways, handle, self._own, self._pid)
+        self._finalizer = weakref.finalize(self, _close, self._way, handle, self._own, self._pid)
         try:
             facts = self._server.facts
             ours = EXTENSION in facts.extensions
@@ -154,14 +150,9 @@ class TensorSession(SessionViews):
             self.close_server()
             raise
         self._seconds = seconds
-        self._calling = Calling(self._server.door, self._residency, manner)
+        # Not a method of the session's own: nothing that a call needs may keep a forgotten session alive.
+        self._calling = Calling(self._server.door, self._way.find, manner)
         self._meters = {name: Meter() for name in handle.names}
-
-    def _residency(self) -> Residency:
-        """Return how tensors are kept; found out when one first is to be."""
-        if not self._ways:
-            self._ways.append(self._server.residency())
-        return self._ways[0]
 
     # -- calls -----------------------------------------------------------------------------------------
 
@@ -288,6 +279,14 @@ class TensorSession(SessionViews):
 
     def _plan(self, data: Inputs, config: OutputConfig | None, model_name: str | None) -> tuple[Plan, Meter]:
         """Check a call."""
+        self._check()
+        name = self._book.name_of(model_name)
+        facts = self._book.facts(name)
+        plan = make_plan(facts, data, config, kept=self._calling.table.known())
+        return plan, self._meters[name]
+
+    def _check(self) -> None:
+        """Refuse what comes after the end, or in another process."""
         if self._closed:
             raise SessionClosedError("close_server() has ended this session: open another")
         if self._pid != os.getpid():
@@ -295,9 +294,10 @@ class TensorSession(SessionViews):
                 "this session belongs to the process that was forked: hand the handles of init_server() and "
                 "init_model() to the other one, and open a session there"
             )
-        name = self._book.name_of(model_name)
-        plan = make_plan(self._book.facts(name), data, config, kept=self._calling.table.known())
-        return plan, self._meters[name]
+        if self._handle.closed:
+            raise SessionClosedError(
+                f"deinit_model() has let {', '.join(self._handle.names)} go, which comes after close_server()"
+            )
 
     def forget(self, *keys: str) -> None:
         """Let tensors go that are kept on the server; all others stay.
@@ -312,11 +312,12 @@ class TensorSession(SessionViews):
         PredSessionError
             If the server cannot be told.
         """
+        self._check()
         known = [key for key in keys if key in self._calling.table.known()]
         if known:
-            turn = self._calling.table.enter((), known, seconds=self._seconds)
+            turn = self._calling.table.enter((), dict.fromkeys(known), seconds=self._seconds)
             try:
-                self._residency().forget(known)
+                self._way.find().forget(known)
                 self._calling.table.drop(known)
             finally:
                 self._calling.table.leave(turn)
@@ -350,7 +351,7 @@ def _shared(
     handle: ModelHandle | None, server: ServerHandle | None, local: object, models: object
 ) -> ModelHandle:
     """Return the handle of a session that uses what others made."""
-    if handle is None:
+    if not isinstance(handle, ModelHandle):
         raise SourceError("a session needs a host, or the model_handle of init_model()")
     if server is not None and server is not handle.server and repr(server) != repr(handle.server):
         raise SourceError(f"model_handle is on {handle.server!r}, and server is {server!r}")
@@ -359,14 +360,12 @@ def _shared(
     return handle
 
 
-def _close(
-    ways: list[Residency], handle: ModelHandle, own: Iterable[ModelHandle | ServerHandle], pid: int
-) -> None:
-    """Let everything go, in the process that has it."""
+def _close(way: Way, handle: ModelHandle, own: Iterable[ModelHandle | ServerHandle], pid: int) -> None:
+    """Let everything go, in the process that has it; whatever happens to one, the others go too."""
     if os.getpid() != pid:
         return
-    for way in ways:
-        way.close()
-    handle.left()
-    for each in own:
-        each.close()
+    with contextlib.ExitStack() as stack:
+        for each in reversed(list(own)):
+            stack.callback(each.close)
+        stack.callback(handle.left)
+        stack.callback(way.close)
