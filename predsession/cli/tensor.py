@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -160,6 +161,8 @@ def _infer(args: argparse.Namespace) -> int:
 
     if args.out is not None and args.out.suffix != ".npz":
         raise SourceError(f"--out {args.out}: outputs are written as .npz")
+    if args.out is not None and not args.out.parent.is_dir():
+        raise SourceError(f"--out {args.out}: there is no folder {args.out.parent}")
     with _session(args) as session:
         data = _read(args.inputs, session)
         results = {name: np.asarray(value) for name, value in session(data, model_name=_one(session)).items()}
@@ -176,8 +179,6 @@ def _infer(args: argparse.Namespace) -> int:
 
 def _write(path: Path, results: Mapping[str, npt.NDArray[np.generic]]) -> None:
     """Write an .npz: NumPy's own way takes no array that is called "file"."""
-    import zipfile
-
     import numpy as np
 
     with zipfile.ZipFile(path, "w") as archive:
@@ -213,7 +214,9 @@ def _read(
         for name, array in _arrays(text, list(known)):
             if name in data:
                 raise SourceError(f"{text}: {name!r} is given twice")
-            data[name] = array
+            brain = name in known and known[name].datatype == "BF16" and array.dtype.name == "float32"
+            # NumPy's files have no bfloat16: it is written as float32, and read as such.
+            data[name] = array.astype(known[name].dtype) if brain else array
     for name, info in known.items():
         if name not in data and shapes is not None:
             data[name] = _noise(name, info["valid_shape"], info.dtype, shapes.get(name))
@@ -228,11 +231,15 @@ def _arrays(text: str, known: list[str]) -> Iterator[tuple[str, npt.NDArray[np.g
     path = path if equals else text
     try:
         loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+        if not isinstance(loaded, np.ndarray):
+            with loaded:
+                several = {key: loaded[key] for key in loaded.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise SourceError(f"{path} cannot be read as .npy or .npz: {error}") from None
     if not isinstance(loaded, np.ndarray):
-        with loaded:
-            yield from ((key, loaded[key]) for key in loaded.files)
+        if equals:
+            raise SourceError(f"{text}: an .npz has its own names; leave out {name}=")
+        yield from several.items()
     elif equals:
         yield name, loaded
     elif len(known) == 1:
