@@ -63,7 +63,7 @@ class Options:
         SourceError
             If they are something else.
         """
-        if not isinstance(core_id, int | Iterable) or isinstance(core_id, str):
+        if not isinstance(core_id, int | Iterable):
             raise SourceError(f"core_id is {core_id!r}; wanted a core's number, several in a list, or -1")
         cores = (core_id,) if isinstance(core_id, int) else tuple(core_id)
         if any(not isinstance(core, int) or isinstance(core, bool) or core < -1 for core in cores):
