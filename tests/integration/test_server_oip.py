@@ -17,6 +17,7 @@ import pytest
 import requests
 import tensor_models
 from oip_server_kit import (
+    MODELS,
     OPTIONS,
     Client,
     Grpc,
@@ -342,6 +343,24 @@ def test_a_caller_that_goes(rpc: Grpc) -> None:
     assert int(arrays(rpc.infer(slow(3)))["calls"]) == before + 2
 
 
+def test_a_caller_that_hangs_up(server: Server, http: Http) -> None:
+    """The same over HTTP: a call whose connection is closed while it waits is never run."""
+    before = int(arrays(http.infer(slow(0)))["calls"])
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(http.infer, slow(1, 0.4))
+        time.sleep(0.1)
+        body = request_to_body(slow(2), binary=True)
+        with pytest.raises(requests.Timeout):
+            requests.post(
+                f"{server.url}/v2/models/Slow/infer",
+                data=bytes(body),
+                headers={HEADER_LENGTH: str(body.json_length)},
+                timeout=0.1,
+            )
+        first.result()
+    assert int(arrays(http.infer(slow(3)))["calls"]) == before + 2
+
+
 def test_statistics(client: Client) -> None:
     """Counters count calls, and their times are those of the parts."""
     before = client.statistics("net")[0]
@@ -488,9 +507,17 @@ def test_calls_that_are_none(server: Server, http: Http, rpc: Grpc) -> None:
 
 def test_networks_of_picture_models(tmp_path: Path) -> None:
     """Beside a model of pictures is the network that it is made of; masks come as an array."""
-    with Server("segment", "--oip") as running, requests.Session() as session:
+    models = ["segment", "--model", f"{MODELS}:Pose"]
+    with Server(*models, "--oip") as running, requests.Session() as session:
         made = Http(running.url)
-        assert made.index() == {"segment": "READY", "segment.network": "READY"}
+        assert made.index() == {"segment": "READY", "Pose": "READY", "segment.network": "READY"}
+        assert made.metadata("Pose")["outputs"][-1] == {
+            "name": "keypoints",
+            "datatype": "FP32",
+            "shape": [-1, 2, 3],
+        }
+        pose = arrays(made.infer(ask("Pose", give("image", np.zeros((40, 50, 3), np.uint8)))))
+        assert pose["keypoints"].tolist() == [[[1, 2, 1], [3, 4, 1]]]
         assert made.metadata("segment.network")["inputs"][0]["shape"] == [1, 256, 256, 3]
         x = give("input_1:0", np.zeros((1, 256, 256, 3), np.float32))
         assert arrays(made.infer(ask("segment.network", x)))["activation_10:0"].shape == (1, 256, 256, 1)

@@ -34,45 +34,38 @@ class Bodies:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._held = 0
-
-    @contextmanager
-    def _holding(self, held: list[int]) -> Iterator[None]:
-        """Count what is held for a call."""
-        try:
-            yield
-        finally:
-            self._held -= sum(held)
-
-    def hold(self, size: int, held: list[int]) -> None:
-        """Take room, or refuse."""
-        if sum(held) + size > self._limits.body:
-            raise CallError(
-                "OUT_OF_RANGE", f"the body has more than {self._limits.body} bytes; see --limit-body"
-            )
-        if self._held + size > self._limits.body:
-            raise CallError(
-                "RESOURCE_EXHAUSTED", f"{self._held:,} bytes of other bodies are there; try again"
-            )
-        self._held += size
-        held.append(size)
+        self.limits = limits
+        self.held = 0
+        """Bytes of all bodies that are there."""
 
     @contextmanager
     def reading(self) -> Iterator[Reading]:
         """Hold what is read for as long as the block lasts."""
-        held: list[int] = []
-        with self._holding(held):
-            yield Reading(self, held, self._limits)
+        reading = Reading(self)
+        try:
+            yield reading
+        finally:
+            self.held -= reading.size
 
 
 class Reading:
     """The reading of one body; made by `Bodies`."""
 
-    def __init__(self, bodies: Bodies, held: list[int], limits: Limits) -> None:
+    def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
-        self._held = held
-        self._limits = limits
+        self._limits = bodies.limits
+        self.size = 0
+        """Bytes that are held for it."""
+
+    def _hold(self, size: int) -> None:
+        """Take room, or refuse; less than none gives it back."""
+        most, others = self._limits.body, self._bodies.held - self.size
+        if self.size + size > most:
+            raise CallError("OUT_OF_RANGE", f"the body has more than {most} bytes; see --limit-body")
+        if others + self.size + size > most:
+            raise CallError("RESOURCE_EXHAUSTED", f"{others:,} bytes of other bodies are there; try again")
+        self.size += size
+        self._bodies.held += size
 
     async def read(self, request: Request) -> bytes:
         """Read a body.
@@ -100,7 +93,7 @@ class Reading:
                     chunk = await anext(stream, None)
                 if chunk is None:
                     break
-                self._bodies.hold(len(chunk), self._held)
+                self._hold(len(chunk))
                 body += chunk
         except TimeoutError:
             text = f"nothing of the body came for {self._limits.idle:g} seconds"
@@ -116,7 +109,7 @@ class Reading:
                 "INVALID_ARGUMENT", f"Content-Encoding is {encoding[:50]!r}; wanted gzip or deflate"
             )
         unpacked = await asyncio.to_thread(_unpack, body, _WINDOWS[encoding], self._limits.body)
-        self._bodies.hold(len(unpacked), self._held)
+        self._hold(len(unpacked) - len(body))
         return unpacked
 
 

@@ -12,7 +12,7 @@ import base64
 import binascii
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from predsession.server.statuses import CallError
 from predsession.server.texts import shortened
 from predsession.wire.jsontext import dumps, loads
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
-from predsession.wire.oip.messages import InferRequest
+from predsession.wire.oip.messages import InferReply, InferRequest
 from predsession.wire.oip.rest import reply_to_body, request_from_body
 
 _Handler: TypeAlias = Callable[[Request], Awaitable["JSON | Response"]]
@@ -159,7 +159,7 @@ class Routes:
                 return request_from_body(body, length, name, version)
 
             asked = await asyncio.to_thread(read) if is_large(body) else read()
-            reply = await self._calls.infer(asked)
+            reply = await _unless_gone(request, self._calls.infer(asked))
             if any(one.data is not None and is_large(one.data) for one in reply.outputs):
                 written = await asyncio.to_thread(reply_to_body, reply, asked)
             else:
@@ -194,6 +194,21 @@ class Routes:
         if not all(isinstance(key, str) for key in keys):
             raise CallError("INVALID_ARGUMENT", "keys must be a list of texts")
         return self._calls.forget(request.path_params["session"], [str(key) for key in keys])
+
+
+async def _unless_gone(request: Request, answering: Coroutine[object, object, InferReply]) -> InferReply:
+    """Wait for an answer, as long as there is somebody to wait for it."""
+    answer = asyncio.ensure_future(answering)
+    gone = asyncio.ensure_future(request.receive())  # after the body nothing comes but the caller's going
+    try:
+        await asyncio.wait([answer, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnect
+        return answer.result()
+    finally:
+        for each in (answer, gone):
+            each.cancel()
+        await asyncio.gather(answer, gone, return_exceptions=True)
 
 
 def _route(path: str, handler: _Handler, method: str = "GET") -> Route:
