@@ -80,9 +80,14 @@ def arrays(reply: InferReply) -> dict[str, Any]:
 class Grpc:
     """Calls over gRPC."""
 
-    def __init__(self, address: str, metadata: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, address: str, metadata: Sequence[tuple[str, str]] = (), *, root: bytes | None = None
+    ) -> None:
         self.address = address
-        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+        if root is None:
+            self._channel = grpc.insecure_channel(address, options=OPTIONS)
+        else:
+            self._channel = grpc.secure_channel(address, grpc.ssl_channel_credentials(root), OPTIONS)
         self._metadata = metadata
 
     def message(self, name: str, request: Message) -> Any:

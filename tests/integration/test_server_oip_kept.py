@@ -201,12 +201,12 @@ def refused_or(client: Client, request: InferRequest) -> Any:
 def test_leases(client: Client, http: Http) -> None:
     """A session lives while it is renewed or used, and goes with tensors and models once it is not."""
     assert client.renew("s")["lease_s"] == 300
-    assert client.renew("s", 0.25)["lease_s"] == pytest.approx(0.25)
+    assert client.renew("s", 0.2)["lease_s"] == pytest.approx(0.2)
     client.load("mine", network=tensor_models.arithmetic(), session="s")
     client.infer(ask("mine", give("a", np.ones(2, np.float32), predsession_keep="k"), pair()[1], **{S: "s"}))
     told = client.renew("s")
     assert (told["tensors"], told["bytes"], told["models"]) == (1, 8, ["mine"])
-    for _ in range(4):
+    for _ in range(3):
         time.sleep(0.1)
         client.infer(ask("mine", *pair(), **{S: "s"}))
     until(lambda: not http.sessions(), "the lease's end")
@@ -220,7 +220,7 @@ def test_leases(client: Client, http: Http) -> None:
 def test_a_long_call_outlives_the_lease(client: Client, http: Http) -> None:
     """A session whose call is under way is not over, however short its lease."""
     client.renew("s", 0.05)
-    seconds = give("seconds", np.array(0.4, np.float32))
+    seconds = give("seconds", np.array(0.2, np.float32))
     number = give("number", np.array(1), predsession_keep="n")
     client.infer(ask("Slow", number, seconds, **{S: "s"}))
     until(lambda: not http.sessions(), "the lease's end")
@@ -252,9 +252,9 @@ def test_the_end_of_a_session(client: Client, http: Http) -> None:
     client.infer(ask("net", give("a", np.ones(2, np.float32), predsession_keep="k"), pair()[1], **{S: "s"}))
     with ThreadPoolExecutor(1) as pool:
         number = give("number", np.array(1), predsession_keep="n")
-        request = ask("Slow", number, give("seconds", np.array(0.5, np.float32)), **{S: "s"})
+        request = ask("Slow", number, give("seconds", np.array(0.3, np.float32)), **{S: "s"})
         running = pool.submit(refused, client.infer, request)
-        time.sleep(0.15)
+        time.sleep(0.1)
         told = client.end("s")
         assert (told["tensors"], told["bytes"], told["models"]) == (1, 8, ["mine"])
         assert running.result().text == "session 's' was ended while the call ran"
@@ -422,10 +422,10 @@ def refused_load(client: Client) -> str:
 
 def test_unload_while_it_runs(client: Client) -> None:
     """A call that runs when its model is unloaded gets its answer; one that comes later does not."""
-    inputs = give("number", np.array(9)), give("seconds", np.array(0.5, np.float32))
+    inputs = give("number", np.array(9)), give("seconds", np.array(0.3, np.float32))
     with ThreadPoolExecutor(2) as pool:
         running = pool.submit(client.infer, ask("Slow", *inputs))
-        time.sleep(0.15)
+        time.sleep(0.1)
         unloading = pool.submit(client.unload, "Slow")
         until(lambda: client.index()["Slow"] == "UNAVAILABLE", "the model's going")
         assert refused(client.infer, ask("Slow", *inputs)).status == "NOT_FOUND"

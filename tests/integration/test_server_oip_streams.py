@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import queue
 import threading
 import time
@@ -14,13 +15,15 @@ import grpc
 import numpy as np
 import pytest
 import tensor_models
+import trustme
 from oip_server_kit import MODELS, Grpc, Http, arrays, ask, give, kept, oip_server, pair, refused
 from server_kit import Server, until
 
 from predsession.server import command
-from predsession.server.config import Door
+from predsession.server.config import Door, Limits, ModelSpec, OipDoor
 from predsession.server.folders import CommandError
 from predsession.server.models.card import ModelLoadError
+from predsession.server.oip.calls import Calls
 from predsession.testing import RunningServer
 from predsession.wire.oip import inference_pb2 as pb
 from predsession.wire.oip.messages import InferRequest, Wanted
@@ -195,7 +198,7 @@ def test_end_with_open_streams(tmp_path: Path) -> None:
         feed.send(ask("net", *pair()))
         next(idle)
         answers: list[Any] = []
-        inputs = give("number", np.array(9)), give("seconds", np.array(0.5, np.float32))
+        inputs = give("number", np.array(9)), give("seconds", np.array(0.3, np.float32))
         call = threading.Thread(target=lambda: answers.append(rpc.infer(ask("Slow", *inputs))))
         call.start()
         time.sleep(0.15)
@@ -213,7 +216,7 @@ def test_end_with_open_streams(tmp_path: Path) -> None:
 
 def test_end_with_a_model_that_hangs(tmp_path: Path) -> None:
     """A model that never returns does not keep the server from ending."""
-    more = ["--limit-grace", "0.3"]
+    more = ["--limit-grace", "0.1"]
     with oip_server(tmp_path, *more, models=["Slow"]) as running, Grpc(running.oip[0]) as rpc:
         inputs = give("number", np.array(9)), give("seconds", np.array(60, np.float32))
         errors: list[Any] = []
@@ -228,21 +231,40 @@ def test_end_with_a_model_that_hangs(tmp_path: Path) -> None:
 # -- who may come in -------------------------------------------------------------------------------
 
 
-def test_tokens() -> None:
-    """Where a token is wanted, both doors want it, but for health; here that is also said in gRPC's words."""
-    with Server("pixels", "--oip-grpc", "127.0.0.1:0", "--token", TOKEN) as running:
+def test_tokens_and_tls(tmp_path: Path) -> None:
+    """Where a token is wanted both doors want it, but for health; a certificate is for both, too."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "root.pem")
+    certificate = authority.issue_cert("127.0.0.1", "localhost")
+    certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / "both.pem")
+    pem = str(tmp_path / "both.pem")
+    words = [
+        "--oip-grpc",
+        "127.0.0.1:0",
+        "--oip-grpc",
+        f"unix:{tmp_path}/s",
+        "--certfile",
+        pem,
+        "--keyfile",
+        pem,
+    ]
+    root = authority.cert_pem.bytes()
+    with Server("pixels", *words, "--token", TOKEN) as running:
         for metadata in ((), (("authorization", "Bearer wrong"),), (("authorization", f"Basic {TOKEN}"),)):
-            with Grpc(running.oip[0], metadata) as rpc:
+            with Grpc(running.oip[0], metadata, root=root) as rpc:
                 assert rpc.message("ServerLive", pb.ServerLiveRequest()).live
                 error = refused(rpc.server)
                 assert (error.status, TOKEN in error.text) == ("UNAUTHENTICATED", False)
                 with pytest.raises(grpc.RpcError) as caught:
                     list(rpc.stream(iter([request_to_message(ask("pixels"))])))
                 assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
-        for metadata in ((("authorization", f"Bearer {TOKEN}"),), (("x-api-key", TOKEN),)):
-            with Grpc(running.oip[0], metadata) as rpc:
-                assert rpc.server()["name"] == "predsession"
+        with Grpc(running.oip[0], (("authorization", f"Bearer {TOKEN}"),), root=root) as rpc:
+            assert rpc.server()["name"] == "predsession"
+        with Grpc(running.oip[1], (("x-api-key", TOKEN),)) as rpc:
+            assert rpc.server()["name"] == "predsession"
         http = Http(running.url)
+        http.session.trust_env = False  # a bundle in the environment would go before this one
+        http.session.verify = str(tmp_path / "root.pem")
         assert http.send("GET", "/health/live").status_code == 200
         assert refused(http.server).status == "UNAUTHENTICATED"
         http.session.headers["Authorization"] = f"Bearer {TOKEN}"
@@ -281,13 +303,20 @@ def test_arguments_that_do_not_go_together(words: list[str], said: str) -> None:
     [
         ("/nowhere.onnx", "/nowhere.onnx is no ONNX file"),
         (f"{MODELS}:identity", "bytes has no method infer"),
-        (f"pixels={MODELS}:Slow", "two models are called pixels"),
     ],
 )
 def test_models_that_cannot_be_served(target: str, said: str) -> None:
-    """A model of the command line that cannot be loaded ends the server, in words."""
+    """A model that cannot be loaded is one in words."""
+    calls = Calls(OipDoor(models=(ModelSpec("a", target),)), Limits())
     with pytest.raises(ModelLoadError, match=said):
-        command.serve_here(parsed("--oip", "--tensor-model", target), ready=lambda *_: None)
+        asyncio.run(calls.start({}))
+
+
+def test_two_models_of_one_name() -> None:
+    """A tensor model that is called as one of pictures ends the server."""
+    arguments = parsed("--oip", "--tensor-model", f"pixels={MODELS}:Slow")
+    with pytest.raises(ModelLoadError, match="two models are called pixels"):
+        command.serve_here(arguments, ready=lambda *_: None)
 
 
 def test_who_may_send_models() -> None:

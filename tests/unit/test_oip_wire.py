@@ -275,7 +275,7 @@ def test_elements(values: list[bytes], rest: bytes) -> None:
         bytes_to_elements(data + b"\0")
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.binary(max_size=200), st.one_of(st.none(), st.integers(-5, 300)))
 def test_bodies_of_rubbish(body: bytes, length: int | None) -> None:
     """A body of any bytes, with any length of its JSON, is read or refused."""
@@ -300,7 +300,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(json_values, json_values, json_values)
 def test_json_of_rubbish(inputs: Any, outputs: Any, parameters: Any) -> None:
     """JSON of any shape is read or refused."""
@@ -314,7 +314,7 @@ def test_json_of_rubbish(inputs: Any, outputs: Any, parameters: Any) -> None:
             continue
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(requests(), st.data())
 def test_messages_of_rubbish(request: InferRequest, data: st.DataObject) -> None:
     """A message in which bytes were changed is refused or another request, however it is read."""
