@@ -6,8 +6,9 @@ import base64
 import gzip
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -43,6 +44,8 @@ from predsession.wire.oip.rest import BINARY, HEADER_LENGTH, reply_from_body, re
 T = TypeVar("T")
 THREADS = 8
 """Calls that are on their way at once, at most: HTTP waits in a thread."""
+LEAVE_SECONDS = 2.0
+"""For which the end waits for those; longer ones are left to themselves, in their threads."""
 _JSON = {"Content-Type": "application/json"}
 _TRIES = 3
 
@@ -89,6 +92,8 @@ class HttpDoor:
         options = ConnectionOptions(read_timeout=1e6)
         self._transport = HttpTransport(self._target, token=self._token, options=options)
         self._pool: ThreadPoolExecutor | None = None
+        self._going: weakref.WeakSet[Future[None]] = weakref.WeakSet()
+        self._inside = threading.local()
         self._pid = os.getpid()
 
     @property
@@ -152,8 +157,16 @@ class HttpDoor:
         with self._lock:
             self._check()
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(THREADS, "predsession-tensor")
-            return self._pool.submit(lambda: then(self.infer(request, seconds)))
+                self._pool = ThreadPoolExecutor(THREADS, "predsession-tensor", initializer=self._enter)
+            future = self._pool.submit(lambda: then(self.infer(request, seconds)))
+        ended: Future[None] = Future()
+        self._going.add(ended)
+        future.add_done_callback(lambda _: ended.set_result(None))
+        return future
+
+    def _enter(self) -> None:
+        """Note that this thread is one of the pool's."""
+        self._inside.here = True
 
     def stream(self, request: InferRequest, *, bare: bool) -> Replies:
         """Refuse: streams need gRPC."""
@@ -216,6 +229,9 @@ class HttpDoor:
         if os.getpid() == self._pid:
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
+                own = getattr(self._inside, "here", False)  # who closes from a callback waits for itself
+                if not own and not wait(list(self._going), LEAVE_SECONDS).not_done:
+                    pool.shutdown()
             self._transport.close()
 
     def _check(self) -> None:

@@ -78,7 +78,8 @@ class Lease:
             thread, self._thread = self._thread, None
         if thread is None:
             return
-        thread.join()
+        if thread is not threading.current_thread():  # the collector of forgotten sessions may be anywhere
+            thread.join()
         with contextlib.suppress(RuntimeError):
             try:
                 self._door.end(self._session)
