@@ -194,6 +194,7 @@ STATUSES = {
     413: "OUT_OF_RANGE",
     429: "RESOURCE_EXHAUSTED",
     500: "INTERNAL",
+    501: "UNIMPLEMENTED",
     503: "UNAVAILABLE",
 }
 
@@ -259,8 +260,6 @@ class Http:
     def ready(self, name: str, version: str = "") -> bool:
         """Whether a model is."""
         reply = self.send("GET", f"/models/{name}{f'/versions/{version}' if version else ''}/ready")
-        if reply.status_code == 404:
-            raise Refused("NOT_FOUND", reply.json()["error"])
         return reply.status_code == 200
 
     def renew(self, session: str, lease_s: float = 0.0) -> Mapping[str, Any]:

@@ -119,7 +119,6 @@ def test_unknown_models_and_versions(client: Client) -> None:
     for call in (
         lambda: client.metadata("nope"),
         lambda: client.infer(request),
-        lambda: client.ready("nope"),
     ):
         error = refused(call)
         assert error.status == "NOT_FOUND"
@@ -128,6 +127,8 @@ def test_unknown_models_and_versions(client: Client) -> None:
     assert refused(client.unload, "nope").status == "NOT_FOUND"
     assert refused(client.load, "nope").status == "NOT_FOUND"
     assert client.ready("net", "1")
+    assert not client.ready("nope")
+    assert not client.ready("net", "2")
     assert not client.ready("broken")
     assert "UNAVAILABLE: not loaded" in refused(client.metadata, "broken").text
 

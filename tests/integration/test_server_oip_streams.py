@@ -132,7 +132,7 @@ def test_unary_on_a_decoupled_model(server: Server, rpc: Grpc) -> None:
     assert refused(rpc.infer, count(3)).status == "UNIMPLEMENTED"
     http = Http(server.url)
     error = refused(http.infer, count(3))
-    assert (error.status, "needs ModelStreamInfer" in error.text) == ("INVALID_ARGUMENT", True)
+    assert (error.status, "needs ModelStreamInfer" in error.text) == ("UNIMPLEMENTED", True)
     http.close()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from predsession.server.models.card import ModelCard
-from predsession.server.models.results import Found
+from predsession.server.models.results import Found, whole_mask
 from predsession.server.texts import encodable
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import to_post_result
@@ -163,7 +163,7 @@ def _masks(
     """Return the mask of each object, over the whole picture."""
     return tuple(
         SegmentationMask.from_mask(
-            _whole(crop, size),
+            whole_mask(crop, size),
             class_id=one.class_id,
             label=one.label,
             confidence=one.score,
@@ -171,12 +171,3 @@ def _masks(
         )
         for crop, one in zip(crops, objects, strict=False)
     )
-
-
-def _whole(crop: MaskCrop | None, size: Size) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    """Return a mask at the picture's size."""
-    whole = np.zeros((size.height, size.width), np.bool_)
-    if crop is not None:
-        height, width = crop.mask.shape
-        whole[crop.y : crop.y + height, crop.x : crop.x + width] = crop.mask
-    return whole

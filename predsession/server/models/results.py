@@ -63,6 +63,28 @@ class Found:
         return Found(self.boxes[keep], self.scores[keep], self.class_ids[keep], masks, points, self.tags)
 
 
+def whole_mask(crop: MaskCrop | None, size: Size) -> npt.NDArray[np.bool_]:
+    """Return a mask at the picture's size.
+
+    Parameters
+    ----------
+    crop : MaskCrop or None
+        None for an empty one.
+    size : Size
+        The picture's.
+
+    Returns
+    -------
+    (H, W) bool ndarray
+        New.
+    """
+    whole = np.zeros((size.height, size.width), np.bool_)
+    if crop is not None:
+        height, width = crop.mask.shape
+        whole[crop.y : crop.y + height, crop.x : crop.x + width] = crop.mask
+    return whole
+
+
 def check_count(results: object, count: int) -> Sequence[object]:
     """Return the results of a batch if there is one for each picture.
 

@@ -8,9 +8,9 @@ import struct
 import numpy as np
 
 from predsession.server.models.card import ModelCard
-from predsession.server.models.results import Found
+from predsession.server.models.results import Found, whole_mask
 from predsession.server.models.tensors import Array, TensorFacts, TensorSpec
-from predsession.wire.geometry import MaskCrop, Size
+from predsession.wire.geometry import Size
 from predsession.wire.oip.packing import pack
 
 IMAGE = TensorSpec("image", "UINT8", (-1, -1, 3))
@@ -74,7 +74,7 @@ def _arrays(found: Found, size: Size, card: ModelCard) -> dict[str, Array]:
     if card.shape == "bitmap":
         masks = np.zeros((count, size.height, size.width), np.bool_)
         for row, crop in enumerate(found.masks or ()):
-            _paint(masks[row], crop)
+            masks[row] = whole_mask(crop, size)
         arrays["masks"] = masks
     if card.shape == "graph":
         points = found.keypoints
@@ -82,10 +82,3 @@ def _arrays(found: Found, size: Size, card: ModelCard) -> dict[str, Array]:
             np.zeros((count, len(card.keypoints), 3), np.float32) if points is None else points
         )
     return arrays
-
-
-def _paint(whole: np.ndarray[tuple[int, int], np.dtype[np.bool_]], crop: MaskCrop | None) -> None:
-    """Put a mask where it is in the picture."""
-    if crop is not None:
-        height, width = crop.mask.shape
-        whole[crop.y : crop.y + height, crop.x : crop.x + width] = crop.mask

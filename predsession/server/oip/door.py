@@ -138,7 +138,13 @@ class Answers:
         return _filled(self._calls.server_metadata(), pb.ServerMetadataResponse())
 
     async def _model_ready(self, request: pb.ModelReadyRequest) -> Message:
-        return pb.ModelReadyResponse(ready=self._calls.model_ready(request.name, request.version))
+        try:
+            ready = self._calls.model_ready(request.name, request.version)
+        except CallError as error:
+            if error.code != "NOT_FOUND":
+                raise
+            ready = False  # as Triton has it
+        return pb.ModelReadyResponse(ready=ready)
 
     async def _model_metadata(self, request: pb.ModelMetadataRequest) -> Message:
         return _filled(self._calls.model_metadata(request.name, request.version), pb.ModelMetadataResponse())

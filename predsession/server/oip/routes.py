@@ -33,7 +33,6 @@ from predsession.wire.oip.rest import reply_to_body, request_from_body
 _Handler: TypeAlias = Callable[[Request], Awaitable["JSON | Response"]]
 _STATUSES: Mapping[str, int] = MappingProxyType({
     "INVALID_ARGUMENT": 400,
-    "UNIMPLEMENTED": 400,
     "PERMISSION_DENIED": 403,
     "NOT_FOUND": 404,
     "DEADLINE_EXCEEDED": 408,
@@ -41,6 +40,7 @@ _STATUSES: Mapping[str, int] = MappingProxyType({
     "OUT_OF_RANGE": 413,
     "RESOURCE_EXHAUSTED": 429,
     "INTERNAL": 500,
+    "UNIMPLEMENTED": 501,
     "UNAVAILABLE": 503,
 })  # fmt: skip
 _AGAIN = frozenset({429, 503})

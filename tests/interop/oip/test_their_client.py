@@ -124,17 +124,6 @@ def ours(request: pytest.FixtureRequest) -> Door:
     return door_of(request, "ours", request.param)
 
 
-@pytest.fixture
-def differs(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Say at which door we do not do yet as Triton does."""
-
-    def say(where: str) -> None:
-        if where in request.node.callspec.id:
-            request.applymarker(pytest.mark.xfail(reason="not yet as Triton does", strict=True))
-
-    return say
-
-
 def array_of(value: list[Any]) -> np.ndarray:
     """Read an array of their client's process."""
     return np.array(value[2]).reshape(value[1])
@@ -147,9 +136,8 @@ def test_health(door: Door) -> None:
     assert door.call("is_model_ready", "scale") is True
 
 
-def test_a_model_that_is_not_there(door: Door, differs: Callable[[str], None]) -> None:
+def test_a_model_that_is_not_there(door: Door) -> None:
     """It is not ready, which is no error."""
-    differs("ours-grpc")
     assert door.call("is_model_ready", "nope") is False
 
 
@@ -268,10 +256,8 @@ ODD = {
 
 
 @pytest.mark.parametrize("what", list(ODD))
-def test_errors(door: Door, what: str, differs: Callable[[str], None]) -> None:
+def test_errors(door: Door, what: str) -> None:
     """Our statuses are Triton's."""
-    if what == "a model that streams":
-        differs("ours-http")
     task, status = ODD[what]
     told = door.infer(task)
     assert told.get("status") == door.status(*status), told
