@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -117,6 +118,8 @@ class Slow:
 
     def load(self) -> None:
         """Get ready."""
+        sys.stdout.write("what a model prints " * 10_000)  # more than a pipe holds
+        sys.stdout.flush()
         self._buffer = np.zeros(1, np.int64)
         self._calls = 0
 

@@ -101,6 +101,7 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
     edge = None if config.edge is None else _edge_door(config.edge, config.limits)
     service = Service.build(config)
     tensor = None if config.oip is None else _tensor_door(config, service)
+    stdout = _put_aside_stdout() if config.oip is not None and config.announce else None
     server = _Uvicorn(
         uvicorn.Config(
             make_app(service),
@@ -140,7 +141,7 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
             await service.oip.start(service.runners)
             await tensor.open()
         bound = {name: door.bound for name, door in (("grpc", edge), ("oip", tensor)) if door is not None}
-        await _announce(server, config, listener, tell, bound)
+        await _announce(server, config, listener, tell, bound=bound, stdout=stdout)
 
     starting = asyncio.create_task(start())
     starting.add_done_callback(lambda task: end() if not task.cancelled() and task.exception() else None)
@@ -182,6 +183,15 @@ def _tensor_door(config: ServerConfig, service: Service) -> TensorDoor:
     door = Door(config.oip, service.oip, config.limits, door=config.door)
     door.listen()
     return door
+
+
+def _put_aside_stdout() -> int:
+    """Have what models print in this process go to the log, and return where the announcement goes."""
+    # It would come before the announcement, or fill a pipe from which nobody reads any more.
+    sys.stdout.flush()
+    aside = os.dup(1)
+    os.dup2(2, 1)
+    return aside
 
 
 def _end_by_itself(end: Callable[[], None], *, signals: bool, stdin: bool) -> None:
@@ -227,7 +237,9 @@ async def _announce(
     config: ServerConfig,
     listener: socket.socket,
     tell: Callable[[JSONObject], None],
+    *,
     bound: Mapping[str, Sequence[str]],
+    stdout: int | None,
 ) -> None:
     """Say where the server is, once it answers."""
     while not server.started:
@@ -241,5 +253,5 @@ async def _announce(
     announcement: JSONObject = {"url": url, **{name: list(one) for name, one in bound.items()}}
     tell(announcement)
     if config.announce:
-        print(json.dumps(announcement), flush=True)  # noqa: T201 - what --announce asks for
-        sys.stdout.flush()
+        with os.fdopen(os.dup(1) if stdout is None else stdout, "w") as sink:
+            sink.write(f"{json.dumps(announcement)}\n")

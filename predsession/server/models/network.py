@@ -46,7 +46,10 @@ def open_network(
     try:
         for key, value in settings.items():
             options.add_session_config_entry(key, value)
-        return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+        # Its fallback would try the same again, and say so on stdout.
+        return onnxruntime.InferenceSession(
+            given, options, providers=["CPUExecutionProvider"], enable_fallback=0
+        )
     except Exception as error:  # its own classes have no root of their own
         reason = " ".join(str(error).split())
         raise ModelLoadError(f"{name or source!s} is no ONNX file that can be opened: {reason}") from error
