@@ -13,7 +13,7 @@ from pathlib import Path
 from predsession.errors import PredSessionError
 
 _PREFIX = "predsession-serve-"
-_USAGE, _SERVER = 2, 3
+USAGE, SERVER = 2, 3
 
 
 class CommandError(PredSessionError):
@@ -103,13 +103,13 @@ def _locked(folder: Path) -> Iterator[None]:
         lock = (folder / "lock").open("w")
     except OSError as error:
         text = f"cannot use {folder}: {error.strerror}; choose another with --data"
-        raise CommandError(text, _USAGE) from error
+        raise CommandError(text, USAGE) from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             text = f"{folder} is used by another server; choose another with --data"
-            raise CommandError(text, _SERVER) from error
+            raise CommandError(text, SERVER) from error
         yield
 
 

@@ -21,6 +21,7 @@ from server_kit import Server, until
 
 from predsession.server import command
 from predsession.server.config import Door, Limits, ModelSpec, OipDoor
+from predsession.server.doors import oip_door
 from predsession.server.folders import CommandError
 from predsession.server.models.card import ModelLoadError
 from predsession.server.oip.calls import Calls
@@ -329,7 +330,7 @@ def test_who_may_send_models() -> None:
         (everywhere, ["--oip"], False),
         (everywhere, ["--oip", "--oip-load"], True),
     ):
-        config = command.oip_door(parsed(*words), door)
+        config = oip_door(parsed(*words), door)
         assert config is not None
         assert config.upload == may, words
     distant = "0.0.0.0"

@@ -17,7 +17,7 @@ import pytest
 from number_clips import write_numbers
 
 from predsession import MissingExtraError
-from predsession.server import command
+from predsession.server import command, doors, folders
 from predsession.server.address import Address, DoorError, Held
 from predsession.server.config import EdgeDoor
 from predsession.server.edge.answer import form, to_parts, write_answer
@@ -154,7 +154,7 @@ def config(*words: str) -> EdgeDoor | None:
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     args = parser.parse_args(["pixels", "--port", "0", *words])
-    return command.edge_door(args)
+    return doors.edge_door(args)
 
 
 def test_arguments(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_wrong_arguments(words: list[str], text: str) -> None:
     """A mistake in the call is found before anything is started, and said."""
     with pytest.raises(CommandError, match=text) as raised:
         config(*words)
-    assert raised.value.code == command.USAGE
+    assert raised.value.code == folders.USAGE
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

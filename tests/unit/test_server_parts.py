@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from predsession.server.answers import dump
-from predsession.server.command import add_arguments, model_specs
+from predsession.server.command import add_arguments
 from predsession.server.config import Limits, ModelSpec
 from predsession.server.decode import BadImageError, open_picture
 from predsession.server.folders import CommandError
@@ -24,6 +24,7 @@ from predsession.server.models.nms import keep_best
 from predsession.server.models.pixels import NUMBERS, box_number, number_box, number_picture, read_number
 from predsession.server.prefetch import PixelBudget, Prefetch
 from predsession.server.slices import Slice
+from predsession.server.specs import model_specs
 from predsession.server.store import JobRow, Progress, Store, StoreVersionError
 
 
