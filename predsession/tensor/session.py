@@ -79,6 +79,8 @@ class TensorSession(SessionViews):
         If the server cannot be reached, or refuses.
     """
 
+    _shown: str | None = None
+
     def __init__(
         self,
         host: str | None = None,
@@ -133,6 +135,7 @@ class TensorSession(SessionViews):
         self._pid = os.getpid()
         self._way = Way(self._server.residency)
         self._closed = False
+        self._shown = f"{', '.join(handle.names)} on {handle.server!r}"
         self._finalizer = weakref.finalize(self, _close, self._way, handle, self._own, self._pid)
         try:
             facts = self._server.facts
@@ -343,8 +346,10 @@ class TensorSession(SessionViews):
 
     def __repr__(self) -> str:
         """Return which models, where."""
+        if self._shown is None:  # in a traceback of its opening, with the values of variables
+            return "<TensorSession, not open>"
         state = ", closed" if self._closed else ""
-        return f"<TensorSession {', '.join(self._handle.names)} on {self._server!r}{state}>"
+        return f"<TensorSession {self._shown}{state}>"
 
 
 def _shared(
