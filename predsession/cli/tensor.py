@@ -230,9 +230,9 @@ def _arrays(text: str, known: list[str]) -> Iterator[tuple[str, npt.NDArray[np.g
     name, equals, path = text.partition("=")
     path = path if equals else text
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.ndarray):
-            with loaded:
+        with Path(path).open("rb") as file:  # NumPy leaves one open that it cannot read
+            loaded = np.load(file, allow_pickle=False)
+            if not isinstance(loaded, np.ndarray):
                 several = {key: loaded[key] for key in loaded.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise SourceError(f"{path} cannot be read as .npy or .npz: {error}") from None
