@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 import time
 import weakref
@@ -21,6 +20,7 @@ from predsession.http.auth import Secret
 from predsession.tensor.address import find_address
 from predsession.tensor.door import Door
 from predsession.tensor.grpcdoor import GrpcDoor
+from predsession.tensor.headers import checked, veiled
 from predsession.tensor.httpdoor import HttpDoor
 from predsession.tensor.inregions import InRegions
 from predsession.tensor.lease import Lease
@@ -40,8 +40,6 @@ CALL_SECONDS = 30.0
 LONGEST_MINUTES = 1440.0
 """A day: our server gives no longer lease."""
 _LOOK_SECONDS = 0.05
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_VALUE = re.compile(r"[ -~]*")
 
 
 class Handle(Protocol):
@@ -91,6 +89,7 @@ class ServerHandle:
         server_timeout: float = 5.0,
         load_timeout: float = 120.0,
     ) -> None:
+        token, headers = veiled(token, headers)
         if not isinstance(compress_option, str) or compress_option not in COMPRESSION:
             raise SourceError(
                 f"compress_option is {compress_option!r}; wanted {', '.join(map(repr, COMPRESSION))}"
@@ -100,8 +99,8 @@ class ServerHandle:
                 f"server_timeout is {server_timeout!r}; wanted minutes above 0, {LONGEST_MINUTES:g} at most"
             )
         self._address = find_address(host, grpc_port)
-        self._token = None if token is None else Secret(token)
-        self._headers = _checked(headers or {}, self._token)
+        self._token = token
+        self._headers = checked(headers, token)
         self._compress = compress_option
         self.lease_s = server_timeout * 60
         self._load_timeout = load_timeout
@@ -280,20 +279,6 @@ class ServerHandle:
         return f"<ServerHandle {self._address.shown}>"
 
 
-def _checked(headers: Mapping[str, str], token: str | None) -> dict[str, str]:
-    """Return headers that both ways of speaking can send; the refusal of a value does not show it."""
-    checked: dict[str, str] = {}
-    for name, value in headers.items():
-        if not isinstance(name, str) or not _HEADER.fullmatch(name):
-            raise SourceError(f"headers has {name!r}, which is no header's name")
-        if not isinstance(value, str) or not _VALUE.fullmatch(value) or value != value.strip():
-            raise SourceError(f"headers: the value of {name!r} is no text of printable ASCII characters")
-        checked[name] = Secret(value)
-    if token is not None and not re.fullmatch(r"[!-~]+", token):
-        raise SourceError("token is no text of printable ASCII characters without spaces")
-    return checked
-
-
 def _let_go(record: Record, lease: Lease, door: Door, owner: int) -> None:
     """End what there is on a server; in the process that has it."""
     if os.getpid() == owner:
@@ -343,6 +328,7 @@ def init_server(
     PredSessionError
         If nobody is there, or somebody else.
     """
+    token, headers = veiled(token, headers)
     handle = ServerHandle(
         host,
         grpc_port=grpc_port,

@@ -16,6 +16,7 @@ from predsession.rpc.pipeline import Pipeline
 from predsession.tensor.calling import Calling, Manner, Results
 from predsession.tensor.containers import Data
 from predsession.tensor.handles import ModelHandle, ModelsAsked, PathLike
+from predsession.tensor.headers import veiled
 from predsession.tensor.hosting import ServerHandle, init_server
 from predsession.tensor.htensor import HTensor
 from predsession.tensor.modelbook import ModelBook
@@ -100,6 +101,7 @@ class TensorSession(SessionViews):
         model_handle: ModelHandle | None = None,
         server: ServerHandle | None = None,
     ) -> None:
+        token, headers = veiled(token, headers)
         if not isinstance(frame_timeout, int | float) or not 0 < frame_timeout < 1e9:
             raise SourceError(f"frame_timeout is {frame_timeout!r}; wanted seconds above 0")
         self._own: list[ModelHandle | ServerHandle] = []
