@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from PIL import Image
+from server_kit import Server
+from tensor_kit import tensor_server
 
 from predsession.http.caller import Caller
 from predsession.http.transport import HttpTransport
@@ -37,6 +40,22 @@ def stock() -> Iterator[str]:
     """The same model, with a stock server's protocol and limits."""
     with RunningServer("pixels", stock=True) as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def tensors() -> Iterator[Server]:
+    """Models of named tensors, over gRPC, at a port and at a socket, and HTTP."""
+    with (
+        tempfile.TemporaryDirectory(prefix="oip-") as folder,  # short: it holds a unix socket
+        tensor_server("--oip-grpc", f"unix:{folder}/o.sock") as server,
+    ):
+        yield server
+
+
+@pytest.fixture(params=["grpc", "http"])
+def doors(request: pytest.FixtureRequest, tensors: Server) -> str:
+    """Both ways to the models of tensors, one after the other."""
+    return f"grpc://{tensors.oip[0]}" if request.param == "grpc" else tensors.url
 
 
 @pytest.fixture(params=["ours", "stock"])
