@@ -22,6 +22,7 @@
     ├─ StoreError                a result that does not fit the store's schema
     └─ MissingExtraError         (also ImportError) names the extra to install
     SessionClosedError(RuntimeError)
+    └─ SessionBusyError          another thread is using it
 
 Invariant: each survives pickle with its message, its fields and its notes; so the fields live in the
 instance's ``__dict__`` and unpickling calls no ``__init__``.
@@ -313,6 +314,10 @@ class MissingExtraError(PredSessionError, ImportError):
 
 class SessionClosedError(RuntimeError):
     """The session, or the stream, was closed and is asked for more: the caller's mistake."""
+
+
+class SessionBusyError(SessionClosedError):
+    """Another thread is using what one at a time may use: the caller's mistake."""
 
 
 class ClipShorterWarning(UserWarning):

@@ -109,6 +109,39 @@ class Bar(Protocol):
         """Leave the bar as it is, with its line ended."""
 
 
+class CountBar:
+    """A bar of what has no end: a count, its rate, and a word beside them.
+
+    Parameters
+    ----------
+    unit : str
+        Of the count.
+    """
+
+    def __init__(self, unit: str) -> None:
+        from tqdm.auto import tqdm
+
+        interval = 0.1 if sys.stderr.isatty() else PIPE_INTERVAL
+        self._bar = cast("Bar", tqdm(total=None, unit=unit, mininterval=interval))
+
+    def show(self, count: int, word: str = "") -> None:
+        """Move the bar to a count.
+
+        Parameters
+        ----------
+        count : int
+            From the beginning.
+        word : str
+            Shown before it.
+        """
+        self._bar.set_description(word or None, refresh=False)
+        self._bar.update(count - self._bar.n)
+
+    def close(self) -> None:
+        """Leave the bar as it is; it may be done twice."""
+        self._bar.close()
+
+
 class TqdmProgress:
     """One bar: bytes until the first prediction is there, items from then on.
 

@@ -1,0 +1,128 @@
+"""A table in Lance's format: each append is a version of its own, and there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from predsession.errors import MissingExtraError, StoreError
+
+# Lance tells on stderr what it does; what concerns anybody is an error.
+os.environ.setdefault("LANCE_LOG", "error")
+try:
+    import lance
+except ImportError:
+    raise MissingExtraError("stream", "a store in Lance's format") from None
+
+MOST_PIECES = 2000
+"""Fragments above which they are put together while the table grows: each version lists all of them."""
+_PIECE_ROWS = 1 << 16
+_KEPT = timedelta(minutes=1)
+_AT_ONCE = 500
+
+
+class LanceTable:
+    """A folder of Lance's.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = -1
+        self._pieces = 0
+        self._dataset: lance.LanceDataset | None = None
+        self.refresh()
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._path
+
+    def refresh(self) -> None:
+        """See what other processes have added."""
+        try:
+            if self._dataset is not None:
+                self._dataset.checkout_latest()
+            elif (self._path / "_versions").is_dir():
+                self._dataset = lance.dataset(str(self._path))
+                self._pieces = len(self._dataset.get_fragments())
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{self._path} cannot be opened as a Lance table: {error}") from None
+
+    def schema(self) -> pa.Schema | None:
+        """Return its columns; None while there is no table yet."""
+        if self._dataset is None:
+            return None
+        schema: pa.Schema = self._dataset.schema
+        return schema
+
+    def append(self, rows: pa.Table) -> None:
+        """Add rows; all are there, or none. Raises `StoreError` if they cannot be written."""
+        target = str(self._path) if self._dataset is None else self._dataset
+        mode = "create" if self._dataset is None else "append"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._dataset = lance.write_dataset(rows, target, mode=mode)
+            self._pieces += 1
+            if self._pieces > MOST_PIECES:
+                self._put_together(_PIECE_ROWS, _KEPT)
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{self._path} cannot be written to: {error}") from None
+
+    def count(self) -> int:
+        """Return how many rows there are."""
+        return 0 if self._dataset is None else int(self._dataset.count_rows())
+
+    def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Iterate over all rows, in the order in which they were added."""
+        if self._dataset is not None:
+            yield from self._dataset.to_batches(columns=None if columns is None else list(columns))
+
+    def new(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Iterate over rows that were not iterated over so yet; some may come again."""
+        if self._dataset is None:
+            return
+        fragments = [each for each in self._dataset.get_fragments() if each.fragment_id > self._seen]
+        for each in fragments:
+            yield from each.to_batches(columns=list(columns))
+        self._seen = max([self._seen, *(each.fragment_id for each in fragments)])
+
+    def take(self, places: Sequence[int]) -> pa.Table:
+        """Return rows by their positions."""
+        assert self._dataset is not None, "a table without rows has no positions"
+        taken: pa.Table = self._dataset.take(list(places))
+        return taken
+
+    def where(self, column: str, values: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows whose text in a column is one of these."""
+        assert self._dataset is not None, "a table without rows has none of these"
+        wanted = [f"'{value.replace(chr(39), chr(39) * 2)}'" for value in values]
+        names = None if columns is None else list(columns)
+        found = [
+            self._dataset.to_table(
+                columns=names, filter=f"{column} IN ({', '.join(wanted[begin : begin + _AT_ONCE])})"
+            )
+            for begin in range(0, len(wanted), _AT_ONCE)
+        ]
+        return pa.concat_tables(found) if found else self._dataset.schema.empty_table()
+
+    def compact(self) -> None:
+        """Make few large pieces of many small ones, and remove old versions."""
+        if self._dataset is not None:
+            self._put_together(1 << 20, timedelta(0))
+
+    def _put_together(self, rows: int, kept: timedelta) -> None:
+        """Make pieces of so many rows, and remove versions that are older than that."""
+        assert self._dataset is not None, "there is something to be put together"
+        self._dataset.optimize.compact_files(target_rows_per_fragment=rows)
+        self._dataset.checkout_latest()
+        self._dataset.cleanup_old_versions(older_than=kept)
+        self._pieces = len(self._dataset.get_fragments())

@@ -1,0 +1,234 @@
+"""What makes results of batches: a function, images through a deployed model, tensors through a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+
+from predsession.errors import ItemError, SourceError
+from predsession.prediction import Prediction
+from predsession.stream.samples import Batch
+from predsession.stream.schema import Array, Maker, Results
+
+if TYPE_CHECKING:
+    from predsession.model import DeployedModel
+    from predsession.tensor import TensorSession
+
+Outcome = Results | Sequence[Prediction | ItemError]
+
+
+class Runner(Protocol):
+    """Makes results of batches, and is opened once."""
+
+    @property
+    def maker(self) -> Maker:
+        """Which model it is."""
+
+    def run(self, batch: Batch) -> Outcome:
+        """Return results, a row for each sample."""
+
+    def close(self) -> None:
+        """Let go of what it holds, if that is its own."""
+
+
+class Function:
+    """A callable on a batch.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a batch, and returns an array, a dict of arrays, or a list of `Prediction`.
+    """
+
+    def __init__(self, function: Callable[[Batch], object]) -> None:
+        self._function = function
+
+    @property
+    def maker(self) -> Maker:
+        """Which it is: its name."""
+        name = getattr(self._function, "__name__", type(self._function).__name__)
+        return Maker(str(name), str(getattr(self._function, "version", "") or ""))
+
+    def run(self, batch: Batch) -> Outcome:
+        """Return what it returns."""
+        results = self._function(batch)
+        if hasattr(results, "detach") or isinstance(results, np.ndarray | Mapping | Sequence):
+            return cast("Outcome", results)  # what is in it, the schema looks at
+        raise SourceError(
+            f"the model returned {type(results).__name__}; "
+            "wanted an array, a dict of arrays, or a list of Prediction"
+        )
+
+    def close(self) -> None:
+        """Do nothing: it is the caller's."""
+
+
+class Images:
+    """Images through a deployed model.
+
+    Parameters
+    ----------
+    model : DeployedModel
+        From `predsession.connect`.
+    field : str
+        Which field of a sample is the image: an array, a path, bytes or a PIL image.
+    settings : mapping
+        Keywords for its sessions: ``conf=0.4``.
+    own : bool
+        Whether the handle is closed with it.
+    """
+
+    def __init__(
+        self, model: DeployedModel, field: str, settings: Mapping[str, object], *, own: bool
+    ) -> None:
+        self._model = model
+        self._field = field
+        self._settings = dict(settings)
+        self._own = own
+
+    @property
+    def maker(self) -> Maker:
+        """Which it is, as the server says."""
+        info = self._model.info
+        return Maker(info.app_name, str(info.raw.get("digest") or info.raw.get("pretrained_model") or ""))
+
+    def run(self, batch: Batch) -> Outcome:
+        """Return a prediction for each image, or what is wrong with it."""
+        images = batch.get(self._field)
+        if not isinstance(images, Sequence | np.ndarray):
+            raise SourceError(f"a sample has no field {self._field!r}; image_field= says which is the image")
+        with self._model.predict_detached(list(images), on_error="yield", **self._settings) as session:
+            return list(session)
+
+    def close(self) -> None:
+        """Close the handle, if it is ours."""
+        if self._own:
+            self._model.close()
+
+
+class Tensors:
+    """Fields through a session with named tensors: an input each.
+
+    Parameters
+    ----------
+    session : TensorSession
+        Open.
+    model : str or None
+        Which of its models.
+    own : bool
+        Whether the session is closed with it.
+    """
+
+    def __init__(self, session: TensorSession, model: str | None, *, own: bool) -> None:
+        self._session = session
+        self._model = model
+        self._own = own
+        self._inputs = session.get_input_info(model)
+        self._outputs = session.get_output_info(model)
+
+    @property
+    def maker(self) -> Maker:
+        """Which it is."""
+        facts = self._session.server_facts
+        return Maker(
+            self._model or self._session.get_model_names()[0], f"{facts.name} {facts.version}".strip()
+        )
+
+    def run(self, batch: Batch) -> Outcome:
+        """Return the outputs, a row for each sample."""
+        missing = [name for name in self._inputs if name not in batch]
+        if missing:
+            raise SourceError(f"samples lack {', '.join(missing)}; the model takes {', '.join(self._inputs)}")
+        rows = len(batch.samples)
+        if all(
+            _rank(info["valid_shape"]) == np.asarray(batch.samples[0].fields[name]).ndim + 1
+            for name, info in self._inputs.items()
+        ):
+            data = {name: np.asarray(batch[name]) for name in self._inputs}
+            outputs = {
+                name: np.asarray(value) for name, value in self._session(data, model_name=self._model).items()
+            }
+            return _checked(outputs, rows)
+        each = [{name: np.asarray(sample.fields[name]) for name in self._inputs} for sample in batch.samples]
+        results = list(self._session.map(each, model_name=self._model))
+        return {name: np.stack([np.asarray(one[name]) for one in results]) for name in self._outputs}
+
+    def close(self) -> None:
+        """Close the session, if it is ours."""
+        if self._own:
+            self._session.close()
+
+
+def _rank(shape: object) -> int:
+    """Return how many dimensions a shape has."""
+    return len(shape) if isinstance(shape, list) else 0
+
+
+def _checked(outputs: dict[str, Array], rows: int) -> dict[str, Array]:
+    """Return outputs that have a row for each sample."""
+    for name, array in outputs.items():
+        if array.ndim == 0 or array.shape[0] != rows:
+            raise SourceError(
+                f"output {name!r} has shape {list(array.shape)}: no row for each of {rows} samples"
+            )
+    return outputs
+
+
+def open_model(
+    model: object, *, image_field: str, settings: Mapping[str, object], token: str | None
+) -> Runner:
+    """Open what makes results.
+
+    Parameters
+    ----------
+    model : str, DeployedModel, TensorSession or callable
+        ``"http://..."`` runs images, ``"grpc://host:port/model"`` tensors.
+    image_field : str
+        Which field of a sample is the image.
+    settings : mapping
+        For sessions with images.
+    token : str or None
+        Of the server, for a URL.
+
+    Returns
+    -------
+    Runner
+        Connected.
+
+    Raises
+    ------
+    SourceError
+        If it is none of these.
+    """
+    from predsession.model import DeployedModel, connect
+
+    if isinstance(model, str):
+        if model.startswith(("grpc://", "grpcs://", "unix:")):
+            return _tensors(model, token)
+        return Images(connect(model, token=token), image_field, settings, own=True)
+    if isinstance(model, DeployedModel):
+        return Images(model, image_field, settings, own=False)
+    if type(model).__name__ == "TensorSession":  # not imported: its extra may not be installed
+        from predsession.tensor import TensorSession
+
+        if isinstance(model, TensorSession):
+            return Tensors(model, None, own=False)
+    if callable(model):
+        return Function(model)
+    raise SourceError(
+        f"model is {type(model).__name__}; "
+        "wanted a server's URL, a DeployedModel, a TensorSession, or a function of a batch"
+    )
+
+
+def _tensors(address: str, token: str | None) -> Tensors:
+    """Open a session with tensors: the path of the address is the model's name."""
+    from predsession.tensor import TensorSession
+
+    scheme, _, rest = address.partition("://")
+    host, slash, name = rest.partition("/") if rest else (address, "", "")
+    target = f"{scheme}://{host}" if rest else address
+    session = TensorSession(target, models=[name] if slash and name else None, token=token)
+    return Tensors(session, name or None, own=True)

@@ -1,0 +1,201 @@
+"""Samples and batches: what a source gives, and what a model is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from predsession.errors import SourceError
+from predsession.stream.schema import ID
+
+Decode = Callable[[object], Mapping[str, object]]
+"""From what a source has, a message's bytes mostly, to a dict with ``object_id`` and fields."""
+
+_LONGEST = 10_000
+"""Characters of what is no bytes, in a dead letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One thing to be processed.
+
+    Parameters
+    ----------
+    fields : mapping of str to object
+        With ``object_id``, a text that no other object has.
+    position : str
+        Where in the source it is, the same whenever the source is read again.
+    """
+
+    fields: Mapping[str, object]
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One thing that cannot be processed.
+
+    Parameters
+    ----------
+    position : str
+        Where in the source it is.
+    reason : str
+        Why.
+    raw : bytes
+        What it was, as far as it is known.
+    object_id : str or None
+        If it has one.
+    """
+
+    position: str
+    reason: str
+    raw: bytes = field(default=b"", repr=False)
+    object_id: str | None = None
+
+
+class Batch(dict[str, object]):
+    """Samples together: ``object_id``, a list of str, and a list or an array for each field.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        All with the same fields.
+    """
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        fields = list(samples[0].fields) if samples else [ID]
+        super().__init__({name: _gathered([each.fields[name] for each in samples], name) for name in fields})
+        self.samples = tuple(samples)
+
+    @property
+    def positions(self) -> list[str]:
+        """Where each sample is in its source."""
+        return [each.position for each in self.samples]
+
+    def only(self, rows: Iterable[int]) -> Batch:
+        """Return a batch of some of the samples."""
+        return Batch([self.samples[row] for row in rows])
+
+
+def _gathered(values: list[object], name: str) -> object:
+    """Return a field of a batch: an array where values are alike, else a list."""
+    if name == ID:
+        return values
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        kind = first.shape, first.dtype
+        same = all(isinstance(each, np.ndarray) and (each.shape, each.dtype) == kind for each in values)
+        return np.stack([np.asarray(each) for each in values]) if same else values
+    if isinstance(first, bool | int | float | np.number) and all(
+        type(each) is type(first) for each in values
+    ):
+        return np.array(values)
+    return values
+
+
+def batch_of(given: Mapping[str, object]) -> Batch:
+    """Return a batch that somebody made by hand as one of samples.
+
+    Parameters
+    ----------
+    given : mapping
+        ``object_id``, a sequence of str, and a sequence for each field.
+
+    Returns
+    -------
+    Batch
+        Without positions: nothing is told to a source.
+
+    Raises
+    ------
+    SourceError
+        If it is no such thing.
+    """
+    if isinstance(given, Batch):
+        return given
+    ids = given.get(ID) if isinstance(given, Mapping) else None
+    if not isinstance(ids, Sequence | np.ndarray) or isinstance(ids, str | bytes):
+        raise SourceError(f"a batch is a dict with {ID!r}, a list of str, and a list or array for each field")
+    count = len(ids)
+    for name, values in given.items():
+        length = (
+            len(values) if isinstance(values, Sequence | np.ndarray) and not isinstance(values, str) else None
+        )
+        if length != count:
+            raise SourceError(
+                f"the batch has {count} object ids, and {length or 'no sequence of'} values of {name!r}"
+            )
+    rows = [{name: _sequence(values)[row] for name, values in given.items()} for row in range(count)]
+    return Batch([Sample({**row, ID: checked_id(row)}, "") for row in rows])
+
+
+def _sequence(values: object) -> Sequence[object] | np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+    """Return what was found to be a sequence."""
+    assert isinstance(values, Sequence | np.ndarray), "its length was asked for"
+    return values
+
+
+def checked_id(fields: Mapping[str, object]) -> str:
+    """Return a sample's object id.
+
+    Parameters
+    ----------
+    fields : mapping
+        The sample's.
+
+    Returns
+    -------
+    str
+        A text; whole numbers become one.
+
+    Raises
+    ------
+    SourceError
+        If it has none.
+    """
+    found = fields.get(ID)
+    if isinstance(found, int | np.integer) and not isinstance(found, bool):
+        return str(int(found))
+    if not isinstance(found, str) or not found:
+        raise SourceError(
+            f"a sample needs {ID!r}, a text; it has {found!r} among {', '.join(map(repr, fields))}"
+        )
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        raise SourceError(f"{ID!r} is {found!r}, which is no text that can be stored") from None
+    return str(found)
+
+
+def made_sample(raw: object, decode: Decode | None, position: str) -> Sample | DeadLetter:
+    """Make a sample of what a source has; what cannot be one is a dead letter.
+
+    Parameters
+    ----------
+    raw : object
+        A dict, or what `decode` makes one of.
+    decode : callable or None
+        See `Decode`.
+    position : str
+        Where in the source it is.
+
+    Returns
+    -------
+    Sample or DeadLetter
+        With the reason.
+    """
+    try:
+        fields = _fields(raw if decode is None else decode(raw))
+    except Exception as error:  # noqa: BLE001 - whatever a message makes a decoder raise, the stream goes on
+        content = raw if isinstance(raw, bytes) else repr(raw)[:_LONGEST].encode(errors="replace")
+        return DeadLetter(position, f"{type(error).__name__}: {error}", content)
+    return Sample(fields, position)
+
+
+def _fields(made: object) -> dict[str, object]:
+    """Return a sample's fields, or refuse what is no sample."""
+    if not isinstance(made, Mapping):
+        raise SourceError(f"a sample is {type(made).__name__}; wanted a dict, or decode= that makes one")
+    return {**made, ID: checked_id(made)}

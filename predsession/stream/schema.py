@@ -1,0 +1,323 @@
+"""A store's table: which columns, and how results become rows of them.
+
+Every row has an object id, where it came from, when it was stored, and which model made it. The rest is the
+results' own: one column for each output, in which a row is a list of fixed length, its shape and dtype in the
+schema's metadata; or, for predictions, columns that can be searched and one that holds all of it.
+
+The first batch settles the outputs. One that does not fit is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from predsession.errors import StoreError
+from predsession.prediction import Prediction
+from predsession.stream import records
+
+Array = npt.NDArray[np.generic]
+Results = Array | Mapping[str, Array] | Sequence[Prediction]
+ID, POSITION, STORED_AT, MODEL, VERSION = "object_id", "position", "stored_at", "model", "model_version"
+OWN = (ID, POSITION, STORED_AT, MODEL, VERSION)
+"""The columns that every store has."""
+DATA = "data"
+"""The column of an output that has no name."""
+KIND = b"predsession.kind"
+ARRAYS, PREDICTIONS = "arrays", "predictions"
+_KINDS = "biuf"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of a model, as the store has it.
+
+    Parameters
+    ----------
+    name : str
+        Its column.
+    shape : tuple of int
+        Of one row.
+    dtype : numpy.dtype
+        Of its numbers, or of text.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+    @property
+    def size(self) -> int:
+        """How many numbers a row has."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a row is a text."""
+        return self.dtype.kind == "U"
+
+    def field(self) -> pa.Field:
+        """Return the column."""
+        kind = pa.string() if self.is_text else pa.list_(pa.from_numpy_dtype(self.dtype), self.size)
+        return pa.field(self.name, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of a row beside its results.
+
+    Parameters
+    ----------
+    id : str
+        The object's.
+    position : str or None
+        Where in the source it came from.
+    """
+
+    id: str
+    position: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Which model made results.
+
+    Parameters
+    ----------
+    name, version : str
+        Its own; empty where it has none.
+    """
+
+    name: str = ""
+    version: str = ""
+
+
+class Schema:
+    """What a store's rows are.
+
+    Parameters
+    ----------
+    kind : str
+        `ARRAYS` or `PREDICTIONS`.
+    outputs : sequence of Output
+        The model's; none for predictions.
+    """
+
+    def __init__(self, kind: str, outputs: Sequence[Output] = ()) -> None:
+        self.kind = kind
+        self.outputs = tuple(outputs)
+        own = [
+            pa.field(ID, pa.string(), nullable=False),
+            pa.field(POSITION, pa.string()),
+            pa.field(STORED_AT, pa.timestamp("us", tz="UTC")),
+            pa.field(MODEL, pa.string()),
+            pa.field(VERSION, pa.string()),
+        ]
+        if kind == PREDICTIONS:
+            self.arrow = pa.schema([*own, *records.FIELDS], {KIND: kind.encode()})
+        else:
+            said: dict[bytes, bytes] = {KIND: kind.encode()}
+            for each in self.outputs:
+                shape = {"tensor_shape": list(each.shape), "tensor_dtype": each.dtype.name}
+                said[each.name.encode()] = json.dumps(shape).encode()
+            self.arrow = pa.schema([*own, *(each.field() for each in self.outputs)], said)
+
+    @classmethod
+    def of(cls, results: Results, count: int) -> Schema:
+        """Settle a schema by the first results.
+
+        Parameters
+        ----------
+        results : ndarray, mapping of str to ndarray, or sequence of Prediction
+            What a model made of a batch.
+        count : int
+            How many rows there are to be.
+
+        Returns
+        -------
+        Schema
+            That fits them.
+
+        Raises
+        ------
+        StoreError
+            If they cannot be stored.
+        """
+        if _is_predictions(results):
+            return cls(PREDICTIONS)
+        return cls(ARRAYS, [_output(name, array, count) for name, array in _named(results).items()])
+
+    @classmethod
+    def read(cls, arrow: pa.Schema) -> Schema:
+        """Read the schema of a store.
+
+        Parameters
+        ----------
+        arrow : pyarrow.Schema
+            With its metadata.
+
+        Returns
+        -------
+        Schema
+            As it was settled.
+
+        Raises
+        ------
+        StoreError
+            If it is none of ours.
+        """
+        said = arrow.metadata or {}
+        kind = said.get(KIND, b"").decode()
+        if kind == PREDICTIONS:
+            return cls(kind)
+        if kind != ARRAYS:
+            raise StoreError("this is no store of predsession: its schema has no word of it")
+        outputs = []
+        for name in arrow.names:
+            if name not in OWN:
+                one = json.loads(said[name.encode()])
+                outputs.append(
+                    Output(name, tuple(one["tensor_shape"]), np.dtype(_plain(one["tensor_dtype"])))
+                )
+        return cls(kind, outputs)
+
+    def table(self, rows: Sequence[Row], results: Results, *, now: datetime, maker: Maker) -> pa.Table:
+        """Make rows of results.
+
+        Parameters
+        ----------
+        rows : sequence of Row
+            In order.
+        results : ndarray, mapping of str to ndarray, or sequence of Prediction
+            Likewise.
+        now : datetime
+            In UTC.
+        maker : Maker
+            Which model made them.
+
+        Returns
+        -------
+        pyarrow.Table
+            Of this schema.
+
+        Raises
+        ------
+        StoreError
+            If they do not fit; the message has both sides.
+        """
+        count = len(rows)
+        columns: list[pa.Array] = [
+            pa.array([row.id for row in rows], pa.string()),
+            pa.array([row.position for row in rows], pa.string()),
+            pa.repeat(pa.scalar(now, pa.timestamp("us", tz="UTC")), count),
+            pa.repeat(pa.scalar(maker.name or None, pa.string()), count),
+            pa.repeat(pa.scalar(maker.version or None, pa.string()), count),
+        ]
+        if self.kind == PREDICTIONS:
+            columns += records.columns(self._predictions(results, count))
+        else:
+            columns += self._arrays(results, count)
+        return pa.Table.from_arrays(columns, schema=self.arrow)
+
+    def _predictions(self, results: Results, count: int) -> Sequence[Prediction]:
+        """Return predictions, as many as there are rows."""
+        if not _is_predictions(results):
+            raise StoreError(f"the store holds predictions; the results are {_described(results)}")
+        if len(results) != count:
+            raise StoreError(f"{len(results)} predictions for {count} objects")
+        return results
+
+    def _arrays(self, results: Results, count: int) -> list[pa.Array]:
+        """Return a column for each output."""
+        held = ", ".join(each.name for each in self.outputs)
+        if _is_predictions(results):
+            raise StoreError(f"the store holds the outputs {held}; the results are predictions")
+        given = {name: _output(name, array, count) for name, array in _named(results).items()}
+        if given.keys() != {each.name for each in self.outputs}:
+            raise StoreError(f"the store holds the outputs {held}; the results are {', '.join(given)}")
+        arrays = _named(results)
+        columns = []
+        for each in self.outputs:
+            one = given[each.name]
+            fits = one.shape == each.shape and (one.dtype == each.dtype or (one.is_text and each.is_text))
+            if not fits:
+                raise StoreError(
+                    f"output {each.name!r} of the store is {each.dtype.name} {list(each.shape)} a row; "
+                    f"the results are {one.dtype.name} {list(one.shape)}"
+                )
+            columns.append(_column(arrays[each.name], each))
+        return columns
+
+
+def _is_predictions(results: object) -> TypeGuard[Sequence[Prediction]]:
+    """Whether results are predictions."""
+    return isinstance(results, Sequence) and all(isinstance(each, Prediction) for each in results)
+
+
+def _named(results: Results) -> dict[str, Array]:
+    """Return outputs by name."""
+    if isinstance(results, Mapping):
+        odd = [repr(name) for name in results if not isinstance(name, str) or not name or name in OWN]
+        if odd or not results:
+            raise StoreError(
+                f"outputs need names, and none of {', '.join(OWN)}: {', '.join(odd) or 'there are none'}"
+            )
+        return {name: _array(value, name) for name, value in results.items()}
+    return {DATA: _array(results, DATA)}
+
+
+def _array(value: object, name: str) -> Array:
+    """Return an output as an array."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "detach") or hasattr(value, "__array__"):  # a torch tensor, perhaps on another device
+        tensor = value.detach().cpu() if hasattr(value, "detach") else value
+        return np.asarray(tensor)
+    raise StoreError(
+        f"output {name!r} is {_described(value)}; wanted an array, a dict of arrays, or a list of Prediction"
+    )
+
+
+def _output(name: str, array: Array, count: int) -> Output:
+    """Describe an output, or refuse what cannot be stored."""
+    if array.ndim == 0 or array.shape[0] != count:
+        raise StoreError(
+            f"output {name!r} has shape {list(array.shape)}; wanted {count} rows, one for each object"
+        )
+    if array.dtype.kind == "U" and array.ndim == 1:
+        return Output(name, (), np.dtype("U"))
+    if array.dtype.kind not in _KINDS or array.dtype.itemsize > 8:
+        raise StoreError(
+            f"output {name!r} is {array.dtype}; a store holds whole and real numbers, truth values, texts"
+        )
+    output = Output(name, array.shape[1:], array.dtype.newbyteorder("="))
+    if not output.size:
+        raise StoreError(f"output {name!r} has rows of shape {list(output.shape)}: there is nothing in them")
+    return output
+
+
+def _column(array: Array, output: Output) -> pa.Array:
+    """Return an output's column."""
+    if output.is_text:
+        return pa.array(array.tolist(), pa.string())
+    flat = np.ascontiguousarray(array, output.dtype).reshape(-1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat), output.size)
+
+
+def _described(value: object) -> str:
+    """Say what something is."""
+    if isinstance(value, Sequence) and not isinstance(value, str) and value:
+        return f"a {type(value).__name__} of {type(value[0]).__name__}"
+    return type(value).__name__
+
+
+def _plain(name: str) -> str:
+    """Return NumPy's own word for a dtype."""
+    return "U" if name.startswith("str") else name

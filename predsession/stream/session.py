@@ -1,0 +1,398 @@
+"""`StreamSession`: an endless source, batch by batch through a model, into a store.
+
+Invariants: a source is told that a sample is done only once its result, or its dead letter, is on disk; an
+object is stored once; whichever way out it is, the batch in hand is finished or comes again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+from predsession.clock import Clock, SystemClock
+from predsession.errors import ItemError, SessionBusyError, SessionClosedError, SourceError
+from predsession.stream.batching import Batcher
+from predsession.stream.config import read_config
+from predsession.stream.counting import Counts, StreamProgress
+from predsession.stream.dataset import ResultDataset
+from predsession.stream.models import Outcome, open_model
+from predsession.stream.samples import Batch, DeadLetter, Decode, Sample, batch_of
+from predsession.stream.schema import ID, Results, Row
+from predsession.stream.source import Source
+from predsession.stream.sources import open_source
+from predsession.stream.tables import open_table
+from predsession.stream.writer import Writer, joined, rows_of
+
+log = logging.getLogger("predsession.stream")
+
+
+class StreamSession:
+    """Runs what a source gives through a model, and stores the results.
+
+    Parameters
+    ----------
+    model : str, DeployedModel, TensorSession or callable
+        ``"http://host:port"`` runs images, ``"grpc://host:port/model"`` named tensors; a callable takes a
+        batch, a dict with ``object_id`` and fields, and returns an array, a dict of arrays, or a list of
+        `Prediction`. It is opened once.
+    source : Source, iterable, str or None
+        Samples: dicts with ``object_id`` and fields. A text is a folder that is watched, a video, a camera,
+        or ``"kafka://host:port/topic"``. None for `process` by hand.
+    store : str or PathLike
+        ``results.lance`` or ``results.parquet``; what is there is added to.
+    batch_size : int
+        Samples in a batch.
+    flush_after : float
+        Seconds for which the first sample of a batch waits for others.
+    skip_stored : bool
+        Whether an object that is stored is not processed again.
+    on_error : str
+        "raise", or "skip": what a model fails at becomes a dead letter, and the stream goes on.
+    decode : callable or None
+        From what the source has to a sample; JSON for messages by default.
+    image_field : str
+        Which field is the image, for models of images.
+    settings : mapping or None
+        Keywords for sessions of images: ``{"conf": 0.4}``.
+    token : str or None
+        Of the server, for a URL.
+    show_progress : bool
+        Whether a bar shows count, rate and how far behind the source it is.
+    clock : Clock or None
+        What time it is.
+
+    Raises
+    ------
+    SourceError
+        If something is wrong with these.
+    StoreError
+        If the store cannot be opened.
+    PredSessionError
+        If the model cannot be reached.
+    """
+
+    def __init__(
+        self,
+        model: object,
+        source: object = None,
+        store: str | os.PathLike[str] = "results.lance",
+        *,
+        batch_size: int = 64,
+        flush_after: float = 5.0,
+        skip_stored: bool = True,
+        on_error: str = "raise",
+        decode: Decode | None = None,
+        image_field: str = "image",
+        settings: Mapping[str, object] | None = None,
+        token: str | None = None,
+        show_progress: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise SourceError(f"batch_size is {batch_size!r}; wanted 1 or more")
+        if not 0 < flush_after < 1e9:
+            raise SourceError(f"flush_after is {flush_after!r}; wanted seconds above 0")
+        if on_error not in {"raise", "skip"}:
+            raise SourceError(f"on_error is {on_error!r}; wanted 'raise' or 'skip'")
+        self._clock = clock or SystemClock()
+        self._skip_stored = skip_stored
+        self._on_error = on_error
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._dataset: ResultDataset | None = None
+        self._closed = False
+        self._writer = Writer(store, by_id=skip_stored)
+        self._source: Source | None = None
+        self._runner = open_model(model, image_field=image_field, settings=settings or {}, token=token)
+        try:
+            self._source = None if source is None else open_source(source, decode=decode, ahead=batch_size)
+        except BaseException:
+            self._runner.close()
+            raise
+        self._batcher: Batcher | None = None
+        if self._source is not None:
+            self._batcher = Batcher(
+                self._source, batch_size, flush_after, clock=self._clock, stopped=self._stopped
+            )
+        self._counts = Counts(StreamProgress() if show_progress else None, self._clock)
+        self._working: int | None = None
+
+    @classmethod
+    def from_config(cls, path: str | os.PathLike[str], **keywords: object) -> Self:
+        """Read a session from a TOML file: docs/stream.md has every key.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The file.
+        **keywords : object
+            Take the place of what is in it.
+
+        Returns
+        -------
+        StreamSession
+            As if it had been made by hand.
+
+        Raises
+        ------
+        SourceError
+            If the file cannot be read, or has a key that means nothing.
+        """
+        make: Callable[..., Self] = cls
+        return make(**{**read_config(Path(path)), **keywords})
+
+    # -- driving it ------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[tuple[Batch, Results]]:
+        """Take batches, process them, and yield both; what is stored already is passed over.
+
+        Yields
+        ------
+        tuple of Batch and (ndarray, dict or list of Prediction)
+            What was stored.
+        """
+        for batch in self.source:
+            done = self._process(batch)
+            if done is not None:
+                yield done
+
+    @property
+    def source(self) -> Iterator[Batch]:
+        """The source's batches, one by one, for `process` by hand.
+
+        Raises
+        ------
+        SourceError
+            If the session has no source.
+        SessionClosedError
+            If it was closed.
+        """
+        self._check_open()
+        if self._batcher is None:
+            raise SourceError("this session has no source: pass source=, or hand batches to process()")
+        return self._batches(self._batcher)
+
+    def _batches(self, batcher: Batcher) -> Iterator[Batch]:
+        """Yield batches until the end."""
+        while not self._closed and not self._stopped.is_set():
+            letters: list[DeadLetter] = []
+            samples = batcher.next(letters.append)
+            self._bury(letters)
+            if samples is None:
+                return
+            yield Batch(samples)
+
+    def peek(self, timeout: float = 120.0) -> Mapping[str, object] | None:
+        """Look at the first sample; it is not lost.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds to wait for it.
+
+        Returns
+        -------
+        mapping or None
+            Its fields; None if none came.
+
+        Raises
+        ------
+        SourceError
+            If the session has no source.
+        """
+        self._check_open()
+        if self._batcher is None:
+            raise SourceError("this session has no source: pass source=")
+        first = self._batcher.peek(timeout)
+        return None if first is None else first.fields
+
+    def process(self, batch: Mapping[str, object]) -> Results:
+        """Run a batch through the model, and store the results.
+
+        Parameters
+        ----------
+        batch : mapping
+            ``object_id``, a list of str, and a list or an array for each field.
+
+        Returns
+        -------
+        ndarray, dict of ndarray, or list of Prediction
+            A row for each object that was processed: what is stored already, and what became a dead letter,
+            is not among them.
+
+        Raises
+        ------
+        SessionClosedError
+            If the session was closed.
+        SessionBusyError
+            If another thread is in here.
+        SourceError
+            If it is no batch.
+        StoreError
+            If the results do not fit the store; nothing was written.
+        """
+        done = self._process(batch_of(batch))
+        return [] if done is None else done[1]
+
+    def _process(self, batch: Batch) -> tuple[Batch, Results] | None:
+        """Run a batch, store what came of it, tell the source."""
+        if not self._lock.acquire(blocking=False):
+            raise SessionBusyError("another thread is in process(): one at a time, or a session for each")
+        self._working = threading.get_ident()
+        try:
+            self._check_open()
+            positions = batch.positions
+            batch = self._fresh(batch)
+            done = self._run(batch) if batch.samples else None
+            stored = 0 if done is None else self._writer.store(_rows(done[0]), done[1], self._runner.maker)
+            self._tell(positions)
+            self._counts.add(stored, len(positions) - len(batch.samples), self._behind())
+            return done
+        finally:
+            self._working = None
+            self._lock.release()
+
+    def _fresh(self, batch: Batch) -> Batch:
+        """Return a batch without what is stored, and with each object once."""
+        rows = _rows(batch)
+        there = self._writer.there(rows)
+        keys = [row.id if self._skip_stored else row.position or object() for row in rows]
+        first = {key: place for place, key in reversed(list(enumerate(keys)))}
+        keep = [place for place, key in enumerate(keys) if not there[place] and first[key] == place]
+        return batch if len(keep) == len(rows) else batch.only(keep)
+
+    def _run(self, batch: Batch) -> tuple[Batch, Results] | None:
+        """Run the model; what it fails at becomes a dead letter, if that is wanted."""
+        try:
+            return self._settled(batch, self._runner.run(batch))
+        except Exception as error:
+            if self._on_error == "raise":
+                raise
+            if len(batch.samples) > 1:  # which of them it is, they say one by one
+                return self._one_by_one(batch)
+            sample = batch.samples[0]
+            self._bury([_letter(sample, error)])
+            return None
+
+    def _one_by_one(self, batch: Batch) -> tuple[Batch, Results] | None:
+        """Run samples alone, and put together what comes of it."""
+        done = [one for row in range(len(batch.samples)) if (one := self._run(batch.only([row]))) is not None]
+        if not done:
+            return None
+        together = Batch([each for one, _ in done for each in one.samples])
+        return together, joined([results for _, results in done])
+
+    def _settled(self, batch: Batch, outcome: Outcome) -> tuple[Batch, Results] | None:
+        """Part results and errors of single items."""
+        if not isinstance(outcome, Sequence) or not any(isinstance(each, ItemError) for each in outcome):
+            return batch, cast("Results", outcome)
+        failed = {row: each for row, each in enumerate(outcome) if isinstance(each, ItemError)}
+        if self._on_error == "raise":
+            raise next(iter(failed.values()))
+        self._bury([_letter(batch.samples[row], each) for row, each in failed.items()])
+        keep = [row for row in range(len(batch.samples)) if row not in failed]
+        return (batch.only(keep), rows_of(outcome, keep)) if keep else None
+
+    def _bury(self, letters: Sequence[DeadLetter]) -> None:
+        """Put letters away, and tell the source."""
+        if letters:
+            for each in letters:
+                log.warning("%s cannot be processed: %s", each.position, each.reason)
+            self._writer.bury(letters)
+            self._counts.dead += len(letters)
+            if self._source is not None:
+                self._source.dead(letters)
+            self._tell([each.position for each in letters])
+
+    def _tell(self, positions: Sequence[str]) -> None:
+        """Tell the source what is done."""
+        placed = [each for each in positions if each]
+        if self._source is not None and placed:
+            self._source.done(placed)
+
+    def _behind(self) -> int | None:
+        """Return how far behind the source we are."""
+        return None if self._source is None else self._source.behind()
+
+    def _check_open(self) -> None:
+        """Refuse what comes after the end."""
+        if self._closed:
+            raise SessionClosedError("this session was closed: open another")
+
+    # -- the end ---------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Have the stream end after the batch in hand; from any thread, and from a signal handler."""
+        self._stopped.set()
+
+    def close(self) -> ResultDataset:
+        """End the stream, and return what is stored; it may be done twice.
+
+        Returns
+        -------
+        ResultDataset
+            Of everything in the store; empty if nothing was ever stored.
+
+        Raises
+        ------
+        SessionBusyError
+            If it is called from within the batch in hand.
+        """
+        if self._working == threading.get_ident():
+            raise SessionBusyError("close() comes after the batch in hand, not within it: stop() is for that")
+        self._stopped.set()
+        with self._lock:  # the batch in hand is finished
+            if not self._closed:
+                self._closed = True
+                self._let_go()
+        if self._dataset is None:
+            self._dataset = ResultDataset(open_table(self._writer.table.path))
+        return self._dataset
+
+    def _let_go(self) -> None:
+        """Let go of source, model and store, whatever happens to one of them."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._counts.close)
+            stack.callback(lambda: self._writer.close(compact=True))
+            stack.callback(self._runner.close)
+            if self._source is not None:
+                stack.callback(self._source.close)
+
+    @property
+    def dataset(self) -> ResultDataset:
+        """What is stored: at the end all of it, before that what there is at the moment."""
+        return self._dataset or ResultDataset(open_table(self._writer.table.path))
+
+    @property
+    def counts(self) -> Counts:
+        """How many were seen, stored, skipped, found dead."""
+        return self._counts
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def _rows(batch: Batch) -> list[Row]:
+    """Return what is known of a batch's rows."""
+    return [Row(str(each.fields[ID]), each.position or None) for each in batch.samples]
+
+
+def _letter(sample: Sample, error: Exception) -> DeadLetter:
+    """Return the dead letter of a sample that a model failed at."""
+    object_id = str(sample.fields[ID])
+    return DeadLetter(
+        sample.position or f"by-hand:{object_id}", f"{type(error).__name__}: {error}", b"", object_id
+    )

@@ -1,0 +1,313 @@
+"""What a stream writes: results, each object once, and dead letters, each position once.
+
+Several processes may write to one store. One at a time has a table's lock, looks at what others have added
+since, and adds what is not there yet. The lock is the kernel's, and goes with its process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+
+from predsession.errors import StoreError
+from predsession.prediction import Prediction
+from predsession.stream.known import Known
+from predsession.stream.models import Outcome
+from predsession.stream.samples import DeadLetter
+from predsession.stream.schema import ID, POSITION, STORED_AT, Maker, Results, Row, Schema
+from predsession.stream.tables import Table, open_table
+
+REASON, RAW = "reason", "raw"
+LETTERS = pa.schema(
+    [
+        pa.field(POSITION, pa.string()),
+        pa.field(ID, pa.string()),
+        pa.field(REASON, pa.string()),
+        pa.field(RAW, pa.binary()),
+        pa.field(STORED_AT, pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+
+def letters_path(store: Path) -> Path:
+    """Return where a store's dead letters are.
+
+    Parameters
+    ----------
+    store : Path
+        ``results.lance``.
+
+    Returns
+    -------
+    Path
+        ``results.dead.lance``.
+    """
+    return store.with_name(f"{store.stem}.dead{store.suffix}")
+
+
+class KeyedTable:
+    """A table in which a text is there once.
+
+    Parameters
+    ----------
+    table : Table
+        Where rows are.
+    key : str
+        Which column has the text.
+    """
+
+    def __init__(self, table: Table, key: str) -> None:
+        self.table = table
+        self._key = key
+        self._known = Known()
+        self._lock: IO[str] | None = None
+        self._last = ""
+        self._learn()
+
+    def _learn(self) -> None:
+        """Look at rows that are new."""
+        for batch in self.table.new([self._key]):
+            self._known.add(each for each in batch.column(0).to_pylist() if each is not None)
+
+    def there(self, texts: Sequence[str]) -> set[str]:
+        """Return those of some texts that are there, as far as this process has looked.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            To be looked up.
+
+        Returns
+        -------
+        set of str
+            Those that are.
+        """
+        perhaps = self._known.perhaps(texts)
+        if not perhaps:
+            return set()
+        return set(self.table.where(self._key, perhaps, [self._key]).column(0).to_pylist())
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Have the table alone, and know what others have added; raises `StoreError` where it cannot be."""
+        if self._lock is None:
+            path = self.table.path.with_name(f"{self.table.path.name}.lock")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._lock = path.open("a+", encoding="utf-8")
+            except OSError as error:
+                raise StoreError(f"{path} cannot be written to: {error}") from None
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            self._lock.seek(0)
+            last = self._lock.read()
+            if last != self._last:  # somebody else was here since
+                self.table.refresh()
+                self._learn()
+            yield
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def add(self, rows: pa.Table, texts: Iterable[str]) -> None:
+        """Add rows; for whoever has the `turn`.
+
+        Parameters
+        ----------
+        rows : pyarrow.Table
+            To be added.
+        texts : iterable of str
+            Their keys.
+        """
+        assert self._lock is not None, "it is our turn"
+        # First the mark, then the rows: whoever comes after a process that was killed in between looks again.
+        self._last = f"{os.getpid()}-{os.urandom(6).hex()}"
+        self._lock.seek(0)
+        self._lock.truncate()
+        self._lock.write(self._last)
+        self._lock.flush()
+        self.table.append(rows)
+        self._known.add(texts)
+
+    def close(self, *, compact: bool) -> None:
+        """Put small pieces together, and let go."""
+        if compact:
+            with self.turn():
+                self.table.compact()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+class Writer:
+    """A store and its dead letters.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        ``results.lance`` or ``results.parquet``.
+    by_id : bool
+        Whether an object may be there once; else what came from one place in the source.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, by_id: bool = True) -> None:
+        self._by_id = by_id
+        table = open_table(path)
+        arrow = table.schema()
+        self._schema = None if arrow is None else Schema.read(arrow)
+        self._rows = KeyedTable(table, ID if by_id else POSITION)
+        self._letters = KeyedTable(open_table(letters_path(table.path)), POSITION)
+        self.stored = self.buried = 0
+        """Rows and letters that were added."""
+
+    @property
+    def table(self) -> Table:
+        """Where results are."""
+        return self._rows.table
+
+    def there(self, rows: Sequence[Row]) -> list[bool]:
+        """Tell which rows are stored.
+
+        Parameters
+        ----------
+        rows : sequence of Row
+            To be looked up.
+
+        Returns
+        -------
+        list of bool
+            One for each, as far as this process has looked.
+        """
+        keys = [row.id if self._by_id else row.position for row in rows]
+        there = self._rows.there([key for key in keys if key is not None])
+        return [key in there for key in keys]
+
+    def store(self, rows: Sequence[Row], results: Results, maker: Maker) -> int:
+        """Add results, but those that are stored already.
+
+        Parameters
+        ----------
+        rows : sequence of Row
+            What they are of, no object twice.
+        results : ndarray, mapping of str to ndarray, or sequence of Prediction
+            In the same order.
+        maker : Maker
+            Which model made them.
+
+        Returns
+        -------
+        int
+            How many were added.
+
+        Raises
+        ------
+        StoreError
+            If they do not fit, or cannot be written; nothing was.
+        """
+        schema = self._schema or Schema.of(results, len(rows))
+        table = schema.table(rows, results, now=datetime.now(UTC), maker=maker)
+        with self._rows.turn():
+            present = self._rows.table.schema()
+            if self._schema is None and present is not None:  # another process has settled it in between
+                self._schema = Schema.read(present)
+                table = self._schema.table(rows, results, now=datetime.now(UTC), maker=maker)
+            there = self.there(rows)
+            if any(there):
+                table = table.filter(pa.array([not each for each in there]))
+            if table.num_rows:
+                keys = [row.id if self._by_id else row.position for row in rows]
+                self._rows.add(table, [key for key in keys if key is not None])
+        self._schema = self._schema or schema
+        self.stored += table.num_rows
+        return int(table.num_rows)
+
+    def bury(self, letters: Sequence[DeadLetter]) -> None:
+        """Add dead letters, but those that are there already.
+
+        Parameters
+        ----------
+        letters : sequence of DeadLetter
+            In order.
+
+        Raises
+        ------
+        StoreError
+            If they cannot be written.
+        """
+        if not letters:
+            return
+        with self._letters.turn():
+            there = self._letters.there([each.position for each in letters])
+            fresh = {each.position: each for each in letters if each.position not in there}.values()
+            if fresh:
+                now = datetime.now(UTC)
+                rows = [[each.position, each.object_id, each.reason, each.raw, now] for each in fresh]
+                columns = [
+                    pa.array(list(column), field.type)
+                    for column, field in zip(zip(*rows, strict=True), LETTERS, strict=True)
+                ]
+                added = pa.Table.from_arrays(columns, schema=LETTERS)
+                self._letters.add(added, [each.position for each in fresh])
+        self.buried += len(fresh)
+
+    def close(self, *, compact: bool) -> None:
+        """Put small pieces together, and let go."""
+        self._rows.close(compact=compact and self.stored > 0)
+        self._letters.close(compact=compact and self.buried > 0)
+
+
+def rows_of(results: Outcome, keep: Sequence[int]) -> Results:
+    """Return some rows of results.
+
+    Parameters
+    ----------
+    results : ndarray, mapping of str to ndarray, or sequence of Prediction and ItemError
+        All of them.
+    keep : sequence of int
+        Which.
+
+    Returns
+    -------
+    ndarray, dict of ndarray, or list of Prediction
+        Of the same kind.
+    """
+    if isinstance(results, np.ndarray):
+        return results[list(keep)]
+    if isinstance(results, Sequence):
+        return [each for row in keep if isinstance(each := results[row], Prediction)]
+    if hasattr(results, "items"):
+        return {name: array[list(keep)] for name, array in results.items()}
+    return results[list(keep)]  # a torch tensor
+
+
+def joined(parts: Sequence[Results]) -> Results:
+    """Put results together.
+
+    Parameters
+    ----------
+    parts : sequence of results
+        All of one kind, at least one.
+
+    Returns
+    -------
+    ndarray, dict of ndarray, or list of Prediction
+        Their rows, in order.
+    """
+    first = parts[0]
+    if isinstance(first, Mapping):
+        return {
+            name: np.concatenate([np.asarray(one[name]) for one in parts if isinstance(one, Mapping)])
+            for name in first
+        }
+    if isinstance(first, Sequence):
+        return [
+            each for one in parts if isinstance(one, Sequence) for each in one if isinstance(each, Prediction)
+        ]
+    return np.concatenate([np.asarray(one) for one in parts])
