@@ -35,7 +35,7 @@ def veiled(token: str | None, headers: Mapping[str, str] | None) -> tuple[str | 
     shown: dict[str, str] = {
         name: Secret(one) if isinstance(one, str) else Secret("\0") for name, one in (headers or {}).items()
     }
-    if token is None:
+    if token is None or token == "":
         return None, shown
     return Secret(token) if isinstance(token, str) else Secret("\0"), shown
 

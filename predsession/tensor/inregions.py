@@ -15,6 +15,8 @@ import contextlib
 import itertools
 import os
 import secrets
+import time
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
@@ -34,6 +36,9 @@ from predsession.tensor.residency import Output, Sent, arrived, packed_input
 from predsession.wire.oip.datatypes import datatype
 from predsession.wire.oip.messages import Buffer, Tensor, Wanted
 from predsession.wire.oip.regions import REGION, SIZE
+
+_LEAVE_SECONDS = 2.0
+_LOOK_SECONDS = 0.02
 
 
 @dataclass(slots=True, eq=False)
@@ -82,8 +87,8 @@ class InRegions:
         self._regions: dict[str, _Region] = {}
         self._asked: dict[str, _Region] = {}
         """Where outputs of the call under way go, by their keys."""
-        self._doubtful: list[_Region] = []
-        """Where a call that was given up may have the server write yet."""
+        self._busy: deque[str] = deque()
+        """Regions that are gone here, and that the server did not let go: a call used them."""
         self._sizes: dict[tuple[str, str], int] = {}
         self._empty: dict[str, Buffer] = {}
 
@@ -197,6 +202,7 @@ class InRegions:
 
     def failed(self, wishes: Iterable[Wish], *, answered: bool) -> list[str]:
         """Clear up after a call that failed: its regions may be half written, or written yet."""
+        del answered
         gone: list[str] = []
         for key in (wish.key for wish in wishes if wish.there and wish.key is not None):
             region = self._asked.pop(key, None)
@@ -205,10 +211,7 @@ class InRegions:
             gone.append(key)
             if self._regions.get(key) is region:
                 del self._regions[key]
-            if answered:
-                self._free(region)
-            else:
-                self._doubtful.append(region)
+            self._free(region)
         return gone
 
     def forget(self, keys: Iterable[str]) -> None:
@@ -225,8 +228,9 @@ class InRegions:
         for key in list(self._asked):
             self._unask(key)
         self.forget([*self._regions, *self._empty])
-        while self._doubtful:
-            self._free(self._doubtful.pop())
+        ends = time.monotonic() + _LEAVE_SECONDS
+        while self._still_busy() and time.monotonic() < ends:
+            time.sleep(_LOOK_SECONDS)
 
     def _unask(self, key: str) -> None:
         """Forget where an output was to go, if that is not where the last one of its key is."""
@@ -269,6 +273,7 @@ class InRegions:
         if self._closed:
             raise SessionClosedError("the session was closed while a call was under way")
         name = f"predsession-{self._token}-{next(self._numbers)}"
+        self._still_busy()
         memory = SharedMemory(name, create=True, size=size)
         region = _Region(memory, size)
         self._record.add_region(region.name)
@@ -283,14 +288,37 @@ class InRegions:
         """Tell the server to forget a region, and remove it."""
         if os.getpid() != self._owner:
             return  # it is the parent's
-        if known:
-            # A server that is gone has forgotten it; one that refuses keeps a mapping of a removed file.
-            with contextlib.suppress(PredSessionError, RuntimeError):
-                self._door.unregister(region.name)
         region.memory.close()
         with contextlib.suppress(FileNotFoundError):
             region.memory.unlink()
-        self._record.remove_region(region.name)
+        if known:
+            self._busy.append(region.name)
+            self._still_busy()
+        else:
+            self._record.remove_region(region.name)
+
+    def _still_busy(self) -> bool:
+        """Have the server forget what is gone here; it does not while a call uses it, or has just ended."""
+        for _ in range(len(self._busy)):
+            try:
+                name = self._busy.popleft()
+            except IndexError:  # another thread was quicker
+                break
+            if self._unregistered(name):
+                self._record.remove_region(name)
+            else:
+                self._busy.append(name)
+        return bool(self._busy)
+
+    def _unregistered(self, name: str) -> bool:
+        """Whether the server knows a region no more; one that is gone has forgotten it."""
+        try:
+            self._door.unregister(name)
+        except ServerFaultError as error:
+            return "in use" not in str(error)
+        except (PredSessionError, RuntimeError):
+            return True
+        return True
 
 
 def _name_of(wish: Wish) -> tuple[str, str]:

@@ -20,9 +20,12 @@ class ModelBook:
         The server.
     names : mapping of str to str
         Own name to the server's name for it.
+    asks : bool
+        Whether the server may have models with inputs that can be left out.
     """
 
-    def __init__(self, door: Door, names: Mapping[str, str]) -> None:
+    def __init__(self, door: Door, names: Mapping[str, str], *, asks: bool) -> None:
+        self._asks = asks
         self._door = door
         self._names = dict(names)
         self._lock = threading.Lock()
@@ -85,6 +88,40 @@ class ModelBook:
                 )
             return self._facts[name]
 
+    def config(self, name: str) -> ModelConfig:
+        """Return how a model is configured.
+
+        Parameters
+        ----------
+        name : str
+            Its own.
+
+        Returns
+        -------
+        ModelConfig
+            Empty where the server does not say.
+        """
+        theirs = self.facts(name).name
+        with self._lock:
+            if name not in self._configs:
+                self._configs[name] = self._door.config(theirs)
+            return self._configs[name]
+
+    def optional(self, name: str) -> frozenset[str]:
+        """Return the inputs that a call may leave out.
+
+        Parameters
+        ----------
+        name : str
+            The model's own name.
+
+        Returns
+        -------
+        frozenset of str
+            None of them on our own server, which is not asked.
+        """
+        return self.config(name).optional if self._asks else frozenset()
+
     def infos(self, name: str | None, *, outputs: bool) -> dict[str, TensorInfo]:
         """Return what a model takes or gives, with its scales.
 
@@ -101,10 +138,6 @@ class ModelBook:
             By the tensor's name.
         """
         own = self.name_of(name)
-        facts = self.facts(own)
-        with self._lock:
-            if own not in self._configs:
-                self._configs[own] = self._door.config(facts.name)
-            scales = self._configs[own].quantization
+        facts, scales = self.facts(own), self.config(own).quantization
         tensors = facts.outputs if outputs else facts.inputs
         return {each.name: TensorInfo(each, scales.get(each.name)) for each in tensors}

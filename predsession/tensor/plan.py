@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -110,6 +110,11 @@ class Plan:
     container: Container
 
     @property
+    def partial(self) -> bool:
+        """Whether inputs that may be left out were."""
+        return len(self.given) < len(self.model.inputs)
+
+    @property
     def plain(self) -> bool:
         """Whether every output is simply to be sent."""
         return not any(wish.configured for wish in self.wishes)
@@ -121,6 +126,7 @@ def make_plan(
     output_config: OutputConfig | None,
     *,
     kept: Mapping[str, Kept],
+    optional: Callable[[], frozenset[str]] = frozenset,
 ) -> Plan:
     """Check a call.
 
@@ -134,6 +140,8 @@ def make_plan(
         Output name to ``{"device": ..., "key": ...}``.
     kept : mapping of str to Kept
         What is on the server, by its key.
+    optional : callable
+        Returns the inputs that may be left out; called if some are.
 
     Returns
     -------
@@ -147,8 +155,8 @@ def make_plan(
     """
     if not isinstance(data, Mapping):
         raise SourceError(f"data is {type(data).__name__}; wanted a dict, input name to array")
-    _check_names(model, data)
-    order = [facts.name for facts in model.inputs] or list(data)
+    _check_names(model, data, optional)
+    order = [facts.name for facts in model.inputs if facts.name in data] or list(data)
     known = {facts.name: facts for facts in model.inputs}
     seen = {
         name: value.snapshot if isinstance(value, HTensor) else (value, None) for name, value in data.items()
@@ -216,7 +224,9 @@ def _check_keys(given: Iterable[Given]) -> None:
             raise SourceError(f"the key {key!r} is that of different tensors: the inputs {names}")
 
 
-def _check_names(model: ModelFacts, data: Mapping[str, object]) -> None:
+def _check_names(
+    model: ModelFacts, data: Mapping[str, object], optional: Callable[[], frozenset[str]]
+) -> None:
     """Refuse inputs that are not the model's, and a call without one of them."""
     if not model.inputs:
         if not data:
@@ -224,7 +234,8 @@ def _check_names(model: ModelFacts, data: Mapping[str, object]) -> None:
         return
     names = [facts.name for facts in model.inputs]
     odd = [repr(name) for name in data if name not in names]
-    missing = [repr(name) for name in names if name not in data]
+    left_out = [name for name in names if name not in data]
+    missing = [repr(name) for name in left_out if name not in optional()]
     if odd or missing:
         parts = [f"missing {', '.join(missing)}"] if missing else []
         parts += [f"unknown {', '.join(odd)}"] if odd else []

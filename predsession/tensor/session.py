@@ -143,7 +143,7 @@ class TensorSession(SessionViews):
             facts = self._server.facts
             ours = EXTENSION in facts.extensions
             self._server.wait_ready(handle.names.values())
-            self._book = ModelBook(self._server.door, handle.names)
+            self._book = ModelBook(self._server.door, handle.names, asks=not ours)
             manner = Manner(
                 seconds,
                 {COMPRESS: True} if ours and self._server.compresses_replies else {},
@@ -287,7 +287,13 @@ class TensorSession(SessionViews):
         self._check()
         name = self._book.name_of(model_name)
         facts = self._book.facts(name)
-        plan = make_plan(facts, data, config, kept=self._calling.table.known())
+        plan = make_plan(
+            facts,
+            data,
+            config,
+            kept=self._calling.table.known(),
+            optional=lambda: self._book.optional(name),
+        )
         return plan, self._meters[name]
 
     def _check(self) -> None:

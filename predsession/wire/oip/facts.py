@@ -110,10 +110,13 @@ class ModelConfig:
         Whether it answers a request any number of times.
     quantization : mapping of str to Quantization
         By the tensor's name.
+    optional : frozenset of str
+        Inputs that a call may leave out.
     """
 
     decoupled: bool = False
     quantization: Mapping[str, Quantization] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +272,9 @@ def read_config(content: JSON) -> ModelConfig:
             quantization = read_quantization(json.loads(text))
         except ValueError as error:
             raise ProtocolError(f"{given.get('name')}: {QUANTIZATION} cannot be read: {error}") from None
-    return ModelConfig(decoupled=policy.get("decoupled") is True, quantization=quantization)
+    inputs = map(as_object, as_list(given.get("input")))
+    optional = frozenset(str(each.get("name")) for each in inputs if each.get("optional") is True)
+    return ModelConfig(policy.get("decoupled") is True, quantization, optional)
 
 
 def read_quantization(content: JSON) -> Mapping[str, Quantization]:
