@@ -33,5 +33,6 @@ CASES: tuple[Case, ...] = (
     growth,
     edge,
     tensor,
+    store,
 )
 """In the order of the table."""

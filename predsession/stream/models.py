@@ -141,17 +141,17 @@ class Tensors:
         missing = [name for name in self._inputs if name not in batch]
         if missing:
             raise SourceError(f"samples lack {', '.join(missing)}; the model takes {', '.join(self._inputs)}")
-        rows = len(batch.samples)
-        if all(
-            _rank(info["valid_shape"]) == np.asarray(batch.samples[0].fields[name]).ndim + 1
+        rows = batch.count
+        first = batch.fields(0)
+        batched = all(
+            _rank(info["valid_shape"]) == np.asarray(first[name]).ndim + 1
             for name, info in self._inputs.items()
-        ):
+        )
+        if batched:
             data = {name: np.asarray(batch[name]) for name in self._inputs}
-            outputs = {
-                name: np.asarray(value) for name, value in self._session(data, model_name=self._model).items()
-            }
-            return _checked(outputs, rows)
-        each = [{name: np.asarray(sample.fields[name]) for name in self._inputs} for sample in batch.samples]
+            answers = self._session(data, model_name=self._model)
+            return _checked({name: np.asarray(value) for name, value in answers.items()}, rows)
+        each = ({name: np.asarray(batch.fields(row)[name]) for name in self._inputs} for row in range(rows))
         results = list(self._session.map(each, model_name=self._model))
         return {name: np.stack([np.asarray(one[name]) for one in results]) for name in self._outputs}
 

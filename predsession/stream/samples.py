@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from predsession.errors import SourceError
 from predsession.stream.schema import ID
 
+Column = Sequence[object] | npt.NDArray[np.generic]
+"""The values of one field, a sample each."""
 Decode = Callable[[object], Mapping[str, object]]
 """From what a source has, a message's bytes mostly, to a dict with ``object_id`` and fields."""
 
@@ -60,26 +63,69 @@ class Batch(dict[str, object]):
 
     Parameters
     ----------
-    samples : sequence of Sample
-        All with the same fields.
+    columns : mapping of str to sequence
+        All of one length.
+    positions : sequence of str
+        Where each sample is in its source; empty texts for those that come from none.
     """
 
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        fields = list(samples[0].fields) if samples else [ID]
-        super().__init__({name: _gathered([each.fields[name] for each in samples], name) for name in fields})
-        self.samples = tuple(samples)
+    def __init__(self, columns: Mapping[str, Column], positions: Sequence[str]) -> None:
+        super().__init__(columns)
+        self._columns = dict(columns)
+        self.positions = list(positions)
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample]) -> Batch:
+        """Put samples together; at least one, all with the same fields."""
+        names = list(samples[0].fields)
+        columns = {name: _gathered([each.fields[name] for each in samples], name) for name in names}
+        return cls(columns, [each.position for each in samples])
 
     @property
-    def positions(self) -> list[str]:
-        """Where each sample is in its source."""
-        return [each.position for each in self.samples]
+    def ids(self) -> list[str]:
+        """The object ids."""
+        return [str(each) for each in self._columns[ID]]
 
-    def only(self, rows: Iterable[int]) -> Batch:
+    @property
+    def count(self) -> int:
+        """How many samples there are: the length of a dict is how many fields."""
+        return len(self.positions)
+
+    def only(self, rows: Sequence[int]) -> Batch:
         """Return a batch of some of the samples."""
-        return Batch([self.samples[row] for row in rows])
+        columns = {name: _chosen(column, rows) for name, column in self._columns.items()}
+        return Batch(columns, [self.positions[row] for row in rows])
+
+    def fields(self, row: int) -> dict[str, object]:
+        """Return one sample's fields."""
+        return {name: column[row] for name, column in self._columns.items()}
 
 
-def _gathered(values: list[object], name: str) -> object:
+def _chosen(column: Column, rows: Sequence[int]) -> Column:
+    """Return some of a column's values."""
+    if isinstance(column, np.ndarray):
+        return column[list(rows)]
+    return [column[row] for row in rows]
+
+
+def together(batches: Sequence[Batch]) -> Batch:
+    """Put batches with the same fields together.
+
+    Parameters
+    ----------
+    batches : sequence of Batch
+        At least one.
+
+    Returns
+    -------
+    Batch
+        Of all their samples.
+    """
+    samples = [Sample(each.fields(row), each.positions[row]) for each in batches for row in range(each.count)]
+    return Batch.of(samples)
+
+
+def _gathered(values: list[object], name: str) -> Column:
     """Return a field of a batch: an array where values are alike, else a list."""
     if name == ID:
         return values
@@ -118,23 +164,15 @@ def batch_of(given: Mapping[str, object]) -> Batch:
     ids = given.get(ID) if isinstance(given, Mapping) else None
     if not isinstance(ids, Sequence | np.ndarray) or isinstance(ids, str | bytes):
         raise SourceError(f"a batch is a dict with {ID!r}, a list of str, and a list or array for each field")
-    count = len(ids)
+    columns: dict[str, Column] = {}
     for name, values in given.items():
-        length = (
-            len(values) if isinstance(values, Sequence | np.ndarray) and not isinstance(values, str) else None
-        )
-        if length != count:
-            raise SourceError(
-                f"the batch has {count} object ids, and {length or 'no sequence of'} values of {name!r}"
-            )
-    rows = [{name: _sequence(values)[row] for name, values in given.items()} for row in range(count)]
-    return Batch([Sample({**row, ID: checked_id(row)}, "") for row in rows])
-
-
-def _sequence(values: object) -> Sequence[object] | np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
-    """Return what was found to be a sequence."""
-    assert isinstance(values, Sequence | np.ndarray), "its length was asked for"
-    return values
+        if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str | bytes):
+            raise SourceError(f"{name!r} of the batch is {type(values).__name__}; wanted a list or an array")
+        if len(values) != len(ids):
+            raise SourceError(f"the batch has {len(ids)} object ids, and {len(values)} values of {name!r}")
+        columns[name] = values
+    columns[ID] = [checked_id({ID: each}) for each in ids]
+    return Batch(columns, [""] * len(ids))
 
 
 def checked_id(fields: Mapping[str, object]) -> str:

@@ -22,8 +22,8 @@ from predsession.stream.config import read_config
 from predsession.stream.counting import Counts, StreamProgress
 from predsession.stream.dataset import ResultDataset
 from predsession.stream.models import Outcome, open_model
-from predsession.stream.samples import Batch, DeadLetter, Decode, Sample, batch_of
-from predsession.stream.schema import ID, Results, Row
+from predsession.stream.samples import Batch, DeadLetter, Decode, batch_of, together
+from predsession.stream.schema import Results, Row
 from predsession.stream.source import Source
 from predsession.stream.sources import open_source
 from predsession.stream.tables import open_table
@@ -186,7 +186,7 @@ class StreamSession:
             self._bury(letters)
             if samples is None:
                 return
-            yield Batch(samples)
+            yield Batch.of(samples)
 
     def peek(self, timeout: float = 120.0) -> Mapping[str, object] | None:
         """Look at the first sample; it is not lost.
@@ -249,10 +249,10 @@ class StreamSession:
             self._check_open()
             positions = batch.positions
             batch = self._fresh(batch)
-            done = self._run(batch) if batch.samples else None
+            done = self._run(batch) if batch.count else None
             stored = 0 if done is None else self._writer.store(_rows(done[0]), done[1], self._runner.maker)
             self._tell(positions)
-            self._counts.add(stored, len(positions) - len(batch.samples), self._behind())
+            self._counts.add(stored, len(positions) - batch.count, self._behind())
             return done
         finally:
             self._working = None
@@ -274,19 +274,17 @@ class StreamSession:
         except Exception as error:
             if self._on_error == "raise":
                 raise
-            if len(batch.samples) > 1:  # which of them it is, they say one by one
+            if batch.count > 1:  # which of them it is, they say one by one
                 return self._one_by_one(batch)
-            sample = batch.samples[0]
-            self._bury([_letter(sample, error)])
+            self._bury([_letter(batch, 0, error)])
             return None
 
     def _one_by_one(self, batch: Batch) -> tuple[Batch, Results] | None:
         """Run samples alone, and put together what comes of it."""
-        done = [one for row in range(len(batch.samples)) if (one := self._run(batch.only([row]))) is not None]
+        done = [one for row in range(batch.count) if (one := self._run(batch.only([row]))) is not None]
         if not done:
             return None
-        together = Batch([each for one, _ in done for each in one.samples])
-        return together, joined([results for _, results in done])
+        return together([one for one, _ in done]), joined([results for _, results in done])
 
     def _settled(self, batch: Batch, outcome: Outcome) -> tuple[Batch, Results] | None:
         """Part results and errors of single items."""
@@ -295,8 +293,8 @@ class StreamSession:
         failed = {row: each for row, each in enumerate(outcome) if isinstance(each, ItemError)}
         if self._on_error == "raise":
             raise next(iter(failed.values()))
-        self._bury([_letter(batch.samples[row], each) for row, each in failed.items()])
-        keep = [row for row in range(len(batch.samples)) if row not in failed]
+        self._bury([_letter(batch, row, each) for row, each in failed.items()])
+        keep = [row for row in range(batch.count) if row not in failed]
         return (batch.only(keep), rows_of(outcome, keep)) if keep else None
 
     def _bury(self, letters: Sequence[DeadLetter]) -> None:
@@ -387,12 +385,11 @@ class StreamSession:
 
 def _rows(batch: Batch) -> list[Row]:
     """Return what is known of a batch's rows."""
-    return [Row(str(each.fields[ID]), each.position or None) for each in batch.samples]
+    return [Row(name, place or None) for name, place in zip(batch.ids, batch.positions, strict=True)]
 
 
-def _letter(sample: Sample, error: Exception) -> DeadLetter:
+def _letter(batch: Batch, row: int, error: Exception) -> DeadLetter:
     """Return the dead letter of a sample that a model failed at."""
-    object_id = str(sample.fields[ID])
-    return DeadLetter(
-        sample.position or f"by-hand:{object_id}", f"{type(error).__name__}: {error}", b"", object_id
-    )
+    name = batch.ids[row]
+    position = batch.positions[row] or f"by-hand:{name}"
+    return DeadLetter(position, f"{type(error).__name__}: {error}", b"", name)

@@ -278,13 +278,11 @@ def rows_of(results: Outcome, keep: Sequence[int]) -> Results:
     ndarray, dict of ndarray, or list of Prediction
         Of the same kind.
     """
-    if isinstance(results, np.ndarray):
-        return results[list(keep)]
+    if isinstance(results, Mapping):
+        return {name: np.asarray(array)[list(keep)] for name, array in results.items()}
     if isinstance(results, Sequence):
         return [each for row in keep if isinstance(each := results[row], Prediction)]
-    if hasattr(results, "items"):
-        return {name: array[list(keep)] for name, array in results.items()}
-    return results[list(keep)]  # a torch tensor
+    return np.asarray(results)[list(keep)]
 
 
 def joined(parts: Sequence[Results]) -> Results:
