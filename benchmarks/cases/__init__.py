@@ -12,12 +12,11 @@ from benchmarks.cases import (
     memory,
     one_image,
     reply,
+    store,
+    tensor,
     thousand_images,
     throughput,
     video,
-)
-from benchmarks.cases import (
-    tensor as tensor,
 )
 
 CASES: tuple[Case, ...] = (
