@@ -17,6 +17,7 @@ from tensor_kit import Proxy, free_port, python, tensor_server
 
 from predsession.errors import NotFoundError, PredSessionError, ServerFaultError, SourceError
 from predsession.tensor import HTensor, TensorSession
+from predsession.tensor.plan import Kept
 
 FRAME = np.random.default_rng(0).integers(0, 255, (360, 640, 3), np.uint8)
 SMALL = FRAME.reshape(45, 8, 80, 8, 3).mean((1, 3), np.float32)
@@ -247,6 +248,11 @@ def test_a_server_that_was_started_anew() -> None:
             until(lambda asked=session: _reached(asked), "the session to find the new server")
             with pytest.raises(NotFoundError, match=r"no longer keeps 'k': it was started anew.*Run"):
                 session({"small": small}, model_name="sums")
+            lost = session.submit({"frame": fixed}, config, "scale").result(30)["small"]
+            session.forget("k")
+            session._calling.table.put("k", Kept("FP32", SMALL.shape), lost.stamp)  # as if it were there
+            with pytest.raises(NotFoundError, match="no longer keeps 'k'"):
+                session.submit({"small": lost}, model_name="sums").result(30)
             future = session.submit({"frame": fixed}, config, "scale")
             assert future.result(30)["total"] == FRAME.sum(dtype=np.int64)
             mean = session({"small": small}, model_name="sums")["mean"]
