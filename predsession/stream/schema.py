@@ -10,6 +10,7 @@ The first batch settles the outputs. One that does not fit is refused before any
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,7 @@ DATA = "data"
 KIND = b"predsession.kind"
 ARRAYS, PREDICTIONS = "arrays", "predictions"
 _KINDS = "biuf"
+_ODD = re.compile(r"[%.`]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Output:
     Parameters
     ----------
     name : str
-        Its column.
+        The model's.
     shape : tuple of int
         Of one row.
     dtype : numpy.dtype
@@ -52,6 +54,12 @@ class Output:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
+
+    @property
+    def column(self) -> str:
+        """Its column: the name, but for what Lance takes for paths and words of its own, as ``%2E``."""
+        escaped = _ODD.sub(lambda found: f"%{ord(found[0]):02X}", self.name)
+        return f"%5F{escaped[1:]}" if escaped.startswith("_row") else escaped
 
     @property
     def size(self) -> int:
@@ -66,7 +74,7 @@ class Output:
     def field(self) -> pa.Field:
         """Return the column."""
         kind = pa.string() if self.is_text else pa.list_(pa.from_numpy_dtype(self.dtype), self.size)
-        return pa.field(self.name, kind)
+        return pa.field(self.column, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +133,8 @@ class Schema:
         else:
             said: dict[bytes, bytes] = {KIND: kind.encode()}
             for each in self.outputs:
-                shape = {"tensor_shape": list(each.shape), "tensor_dtype": each.dtype.name}
-                said[each.name.encode()] = json.dumps(shape).encode()
+                shape = {"tensor_shape": list(each.shape), "tensor_dtype": each.dtype.name, "name": each.name}
+                said[each.column.encode()] = json.dumps(shape).encode()
             self.arrow = pa.schema([*own, *(each.field() for each in self.outputs)], said)
 
     @classmethod
@@ -179,13 +187,12 @@ class Schema:
             return cls(kind)
         if kind != ARRAYS:
             raise StoreError("this is no store of predsession: its schema has no word of it")
-        outputs = []
-        for name in arrow.names:
-            if name not in OWN:
-                one = json.loads(said[name.encode()])
-                outputs.append(
-                    Output(name, tuple(one["tensor_shape"]), np.dtype(_plain(one["tensor_dtype"])))
-                )
+        try:
+            outputs = [
+                _described_output(name, said[name.encode()]) for name in arrow.names if name not in OWN
+            ]
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"the store's schema is damaged: {error!r}") from None
         return cls(kind, outputs)
 
     def table(self, rows: Sequence[Row], results: Results, *, now: datetime, maker: Maker) -> pa.Table:
@@ -220,10 +227,13 @@ class Schema:
             pa.repeat(pa.scalar(maker.name or None, pa.string()), count),
             pa.repeat(pa.scalar(maker.version or None, pa.string()), count),
         ]
-        if self.kind == PREDICTIONS:
-            columns += records.columns(self._predictions(results, count))
-        else:
-            columns += self._arrays(results, count)
+        try:
+            if self.kind == PREDICTIONS:
+                columns += records.columns(self._predictions(results, count))
+            else:
+                columns += self._arrays(results, count)
+        except UnicodeEncodeError as error:
+            raise StoreError(f"a text in the results cannot be stored: {error}") from None
         return pa.Table.from_arrays(columns, schema=self.arrow)
 
     def _predictions(self, results: Results, count: int) -> Sequence[Prediction]:
@@ -269,17 +279,39 @@ def _named(results: Results) -> dict[str, Array]:
             raise StoreError(
                 f"outputs need names, and none of {', '.join(OWN)}: {', '.join(odd) or 'there are none'}"
             )
-        return {name: _array(value, name) for name, value in results.items()}
-    return {DATA: _array(results, DATA)}
+        return {name: as_array(value, name) for name, value in results.items()}
+    return {DATA: as_array(results, DATA)}
 
 
-def _array(value: object, name: str) -> Array:
-    """Return an output as an array."""
+def as_array(value: object, name: str) -> Array:
+    """Return an output as an array.
+
+    Parameters
+    ----------
+    value : ndarray, torch.Tensor, or what makes an array of itself
+        What a model returned.
+    name : str
+        Of the output.
+
+    Returns
+    -------
+    ndarray
+        The same numbers.
+
+    Raises
+    ------
+    StoreError
+        If it is none of these.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise StoreError(f"output {name!r} is a masked array, whose mask has no place: say .filled(...)")
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach") or hasattr(value, "__array__"):  # a torch tensor, perhaps on another device
-        tensor = value.detach().cpu() if hasattr(value, "detach") else value
-        return np.asarray(tensor)
+        try:
+            return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        except (TypeError, RuntimeError) as error:  # bfloat16, which NumPy has not
+            raise StoreError(f"output {name!r} makes no array: {error}") from None
     raise StoreError(
         f"output {name!r} is {_described(value)}; wanted an array, a dict of arrays, or a list of Prediction"
     )
@@ -295,7 +327,8 @@ def _output(name: str, array: Array, count: int) -> Output:
         return Output(name, (), np.dtype("U"))
     if array.dtype.kind not in _KINDS or array.dtype.itemsize > 8:
         raise StoreError(
-            f"output {name!r} is {array.dtype}; a store holds whole and real numbers, truth values, texts"
+            f"output {name!r} is {array.dtype} {list(array.shape)}; a store holds whole and real numbers of up "
+            "to 64 bits, truth values, and one text a row"
         )
     output = Output(name, array.shape[1:], array.dtype.newbyteorder("="))
     if not output.size:
@@ -316,6 +349,14 @@ def _described(value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str) and value:
         return f"a {type(value).__name__} of {type(value[0]).__name__}"
     return type(value).__name__
+
+
+def _described_output(column: str, said: bytes) -> Output:
+    """Read what a schema says of an output; hyrax, whose words these are, has no name beside the column's."""
+    one = json.loads(said)
+    return Output(
+        one.get("name", column), tuple(map(int, one["tensor_shape"])), np.dtype(_plain(one["tensor_dtype"]))
+    )
 
 
 def _plain(name: str) -> str:
