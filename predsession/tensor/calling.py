@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -28,6 +27,7 @@ from predsession.tensor.plan import Kept, Plan, Wish, as_kept
 from predsession.tensor.profile import Meter, ServerTimes, counted, told
 from predsession.tensor.residency import HereOnly, Output, Residency, Sent, bytes_of
 from predsession.tensor.table import Table, Turn
+from predsession.tensor.way import Way
 from predsession.wire.oip.facts import Counters, TensorFacts
 from predsession.wire.oip.messages import InferReply, InferRequest, Parameter, Wanted
 from predsession.wire.oip.packing import unpack
@@ -85,15 +85,15 @@ class Calling:
     ----------
     door : Door
         The server.
-    residency : callable
-        Returns how tensors are kept; it is asked when one first is to be.
+    way : Way
+        How tensors are kept.
     manner : Manner
         How calls are made.
     """
 
-    def __init__(self, door: Door, residency: Callable[[], Residency], manner: Manner) -> None:
+    def __init__(self, door: Door, way: Way, manner: Manner) -> None:
         self._door = door
-        self._residency = residency
+        self._way = way
         self._manner = manner
         self.table = Table()
 
@@ -130,8 +130,10 @@ class Calling:
                 raise refusal
             return self._end(going, self._door.infer(self._request(going), self._manner.seconds))
         except BaseException as error:
-            self._failed(going, error)
-            raise
+            failure = self._failed(going, error)
+            if failure is error:
+                raise
+            raise failure from error
         finally:
             self.table.leave(going.turn)
 
@@ -192,7 +194,7 @@ class Calling:
             except Exception as error:  # noqa: BLE001 - it is the future's
                 failure = error
         if failure is not None:
-            self._failed(going, failure)
+            failure = self._failed(going, failure)
         self.table.leave(going.turn)
         if outcome.set_running_or_notify_cancel():
             if failure is not None:
@@ -238,7 +240,7 @@ class Calling:
         keys = [each.key for each in going.sent] + [wish.key for wish in plan.wishes]
         # What keeps nothing needs no way to; but our server says the shape of what it does not send.
         keyed = any(key is not None for key in keys) or (manner.tells and not plan.plain)
-        way = going.way = self._residency() if keyed else HereOnly()
+        way = going.way = self._way.find() if keyed else HereOnly()
         parameters: dict[str, Parameter] = {**manner.parameters, **way.parameters}
         if manner.timed and manner.tells:
             parameters[TIMINGS] = True
@@ -368,13 +370,17 @@ class Calling:
             return True
         return going.way.mends(error, going.plan.wishes)
 
-    def _failed(self, going: _Going, error: BaseException) -> None:
-        """Cross out what may not be kept as it was thought."""
+    def _failed(self, going: _Going, error: BaseException) -> BaseException:
+        """Cross out what may not be kept as it was thought, and return what to raise."""
         fresh = [each.key for each in going.sent if each.key is not None and each.fresh]
         answered = isinstance(error, ResponseError | SourceError)  # the latter: nothing was sent
         self.table.drop([*fresh, *going.way.failed(going.plan.wishes, answered=answered)])
+        if self._way.closed and isinstance(error, PredSessionError):
+            # Whatever the server made of it, and however far it had come.
+            return SessionClosedError("close_server() has ended this session while the call was under way")
         if isinstance(error, PredSessionError):
             error.add_note(f"model {going.plan.model.name!r}")
+        return error
 
 
 def _itself(reply: InferReply) -> InferReply:

@@ -10,6 +10,8 @@ from predsession.wire.oip.facts import Counters, ModelConfig, ModelFacts, ModelS
 from predsession.wire.oip.messages import InferReply, InferRequest
 
 T = TypeVar("T")
+END_SECONDS = 10.0
+"""For which the end of a session waits for a server that does not answer."""
 LoadParameter = str | bytes
 """Text, or a file's content."""
 

@@ -13,7 +13,7 @@ from predsession.rpc.channel import Channel, Manner
 from predsession.rpc.faults import refused
 from predsession.rpc.flight import Ask, Stream
 from predsession.tensor.address import Address
-from predsession.tensor.door import LoadParameter, Replies
+from predsession.tensor.door import END_SECONDS, LoadParameter, Replies
 from predsession.wire.oip import inference_pb2 as pb
 from predsession.wire.oip.facts import (
     Counters,
@@ -165,7 +165,7 @@ class GrpcDoor:
 
     def end(self, session: str) -> None:
         """Let a session's tensors and models go."""
-        self._call("End", pb.EndRequest(session=session), pb.EndResponse)
+        self._call("End", pb.EndRequest(session=session), pb.EndResponse, END_SECONDS)
 
     def forget(self, session: str, keys: Sequence[str]) -> None:
         """Let some of a session's tensors go."""

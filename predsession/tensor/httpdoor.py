@@ -22,7 +22,7 @@ from predsession.errors import (
 )
 from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.tensor.address import Address
-from predsession.tensor.door import LoadParameter, Replies
+from predsession.tensor.door import END_SECONDS, LoadParameter, Replies
 from predsession.wire.httpreply import Reply, check_status, parse_json
 from predsession.wire.jsontext import dumps
 from predsession.wire.jsontypes import JSON, JSONObject
@@ -215,7 +215,7 @@ class HttpDoor:
 
     def end(self, session: str) -> None:
         """Let a session's tensors and models go."""
-        self._done("DELETE", _session(session))
+        check_status(self._ask("DELETE", _session(session), seconds=END_SECONDS))
 
     def forget(self, session: str, keys: Sequence[str]) -> None:
         """Let some of a session's tensors go."""

@@ -20,7 +20,7 @@ from predsession.wire.oip.facts import ServerFacts
 from predsession.wire.oip.residency import EXTENSION
 
 log = logging.getLogger("predsession.tensor")
-_UNLOAD_SECONDS = 30.0
+_UNLOAD_SECONDS = 20.0
 """An end does not wait longer for a server that does not answer."""
 
 

@@ -156,7 +156,7 @@ class TensorSession(SessionViews):
             raise
         self._seconds = seconds
         # Not a method of the session's own: nothing that a call needs may keep a forgotten session alive.
-        self._calling = Calling(self._server.door, self._way.find, manner)
+        self._calling = Calling(self._server.door, self._way, manner)
         self._meters = {name: Meter() for name in handle.names}
 
     # -- calls -----------------------------------------------------------------------------------------

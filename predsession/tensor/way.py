@@ -24,6 +24,11 @@ class Way:
         self._found: Residency | None = None
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        """Whether the session was closed."""
+        return self._closed
+
     def find(self) -> Residency:
         """Return it.
 

@@ -334,7 +334,7 @@ def test_after_the_end(doors: str) -> None:
     session.close_server()
     for future in futures:
         error = future.exception(30)
-        assert error is None or isinstance(error, PredSessionError | SessionClosedError), repr(error)
+        assert error is None or isinstance(error, SessionClosedError), repr(error)
     for call in (
         lambda: session(data),
         lambda: session.submit(data),
