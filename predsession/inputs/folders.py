@@ -133,12 +133,34 @@ def list_folder(folder: str, *, recursive: bool = False) -> Sequence[str]:
     SourceError
         A folder cannot be read, or there is no image.
     """
-    found = _list_project(folder)
-    if found is None:
-        found = in_order(_walk(folder) if recursive else _images_in(folder))
+    found = images_of(folder, recursive=recursive)
     if not found:
         raise SourceError(_nothing_found(folder, recursive=recursive))
     return Below(folder, found)
+
+
+def images_of(folder: str, *, recursive: bool = False) -> list[str]:
+    """List the images of a folder or project as `list_folder` does; there may be none.
+
+    Parameters
+    ----------
+    folder : str
+        An existing folder.
+    recursive : bool
+        Whether to look into its folders too.
+
+    Returns
+    -------
+    list of str
+        Paths relative to it, in their order.
+
+    Raises
+    ------
+    SourceError
+        A folder cannot be read.
+    """
+    found = _list_project(folder)
+    return in_order(_walk(folder) if recursive else _images_in(folder)) if found is None else found
 
 
 def _images_in(folder: str) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 
@@ -12,6 +11,21 @@ from predsession.stream.source import Source, Taken
 
 _SLICE = 0.25
 """Seconds after which a waiting source is asked whether it may stop."""
+
+
+class Flag:
+    """Is set once. Unlike `threading.Event` it has no lock, and may be set in a signal handler."""
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self) -> None:
+        """Set it."""
+        self._set = True
+
+    def is_set(self) -> bool:
+        """Return whether it is set."""
+        return self._set
 
 
 class Batcher:
@@ -27,13 +41,11 @@ class Batcher:
         For which the first sample of a batch waits for others.
     clock : Clock
         What time it is.
-    stopped : threading.Event
+    stopped : Flag
         Set when no further batch is wanted; what was taken becomes a batch.
     """
 
-    def __init__(
-        self, source: Source, size: int, seconds: float, *, clock: Clock, stopped: threading.Event
-    ) -> None:
+    def __init__(self, source: Source, size: int, seconds: float, *, clock: Clock, stopped: Flag) -> None:
         self._source = source
         self._size = size
         self._seconds = seconds
@@ -41,6 +53,7 @@ class Batcher:
         self._stopped = stopped
         self._waiting: deque[Taken] = deque()
         self._ended = False
+        self._error: Exception | None = None
 
     def peek(self, seconds: float) -> Sample | None:
         """Return the first sample without taking it.
@@ -74,28 +87,54 @@ class Batcher:
         Returns
         -------
         list of Sample or None
-            At least one, all with the same fields; None at the end.
+            All with the same fields; none of them where all was dead that came in the time; None at the end.
         """
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
         batch: list[Sample] = []
+        buried = 0
         ends: float | None = None
         while True:
-            while self._waiting and len(batch) < self._size:
-                first = self._waiting[0]
-                if isinstance(first, DeadLetter):
-                    dead(first)
-                elif batch and list(first.fields) != list(batch[0].fields):
-                    return batch  # other fields begin another batch
-                else:
-                    batch.append(first)
-                self._waiting.popleft()
-            if ends is None and batch:
+            more, whole = self._fill(batch, dead, self._size - buried)
+            buried += more
+            over = self._ended or self._stopped.is_set()
+            if ends is None and (batch or buried):
                 ends = self._clock.now() + self._seconds
             left = _SLICE if ends is None else ends - self._clock.now()
-            if len(batch) == self._size or self._ended or self._stopped.is_set() or left <= 0:
-                if batch or self._ended or self._stopped.is_set():
-                    return batch or None
-                continue
-            self._more(self._size - len(batch), min(left, _SLICE))
+            if whole or over or left <= 0:
+                return None if over and not (batch or buried) else batch
+            if not self._try_more(batch, self._size - len(batch) - buried, min(left, _SLICE)):
+                return batch
+
+    def _fill(self, batch: list[Sample], dead: Callable[[DeadLetter], None], most: int) -> tuple[int, bool]:
+        """Move what waits into a batch; return how many were dead, and whether the batch is whole."""
+        buried = 0
+        while self._waiting and len(batch) + buried < most:
+            first = self._waiting[0]
+            if isinstance(first, DeadLetter):
+                dead(first)
+                buried += 1
+            elif batch and first.fields.keys() != batch[0].fields.keys():
+                return buried, True  # other fields begin another batch
+            else:
+                batch.append(first)
+            self._waiting.popleft()
+        return buried, len(batch) + buried >= most
+
+    def _try_more(self, batch: list[Sample], most: int, seconds: float) -> bool:
+        """Ask the source; return whether the batch may grow. What came before an error comes first."""
+        try:
+            self._more(most, seconds)
+        except Exception as error:
+            if not batch:
+                raise
+            self._error = error
+            return False
+        except BaseException:
+            self._waiting.extendleft(reversed(batch))
+            raise
+        return True
 
     def _more(self, most: int, seconds: float) -> None:
         """Ask the source."""

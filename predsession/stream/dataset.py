@@ -74,13 +74,19 @@ class ResultDataset:
         ------
         IndexError
             If there is no such row.
+        TypeError
+            If it is no position; `get` takes object ids.
         """
         if isinstance(place, slice):
             return self._rows(range(*place.indices(len(self))))
-        if isinstance(place, int | np.integer):
+        if isinstance(place, int | np.integer) and not isinstance(place, bool):
             return self._rows([int(place)])[0]
         places = np.asarray(place)
-        if places.dtype == np.bool_ and places.shape == (len(self),):
+        if places.ndim != 1 or (places.size and places.dtype.kind not in "iub"):
+            raise TypeError(f"rows are asked for by position, a slice, or a list of these: not by {place!r}")
+        if places.dtype.kind == "b":
+            if len(places) != len(self):
+                raise IndexError(f"{len(places)} truth values for {len(self)} rows")
             places = np.flatnonzero(places)
         return self._rows([int(each) for each in places])
 
@@ -101,15 +107,23 @@ class ResultDataset:
             for record, each in zip(texts, masks, strict=True):
                 yield records.read(record.as_py(), each.as_py())
             return
-        columns = {each.name: _array(rows.column(each.name), each) for each in self._schema.outputs}
+        columns = {each.name: _array(rows.column(each.column), each) for each in self._schema.outputs}
         for number in range(rows.num_rows):
             one = {name: values[number] for name, values in columns.items()}
             yield next(iter(one.values())) if len(one) == 1 else one
 
     def __iter__(self) -> Iterator[Item]:
         """Iterate over the rows."""
-        for batch in self._table.scan():
+        for batch in self._scan():
             yield from self._read(batch)
+
+    def _scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Iterate over the rows that were there when this was opened."""
+        left = self._count
+        for batch in self._table.scan(columns):
+            if left > 0:
+                yield batch.slice(0, left)
+            left -= batch.num_rows
 
     def ids(self) -> list[str]:
         """Return the object ids, a row each.
@@ -119,7 +133,7 @@ class ResultDataset:
         list of str
             In order.
         """
-        return [each for batch in self._table.scan([ID]) for each in batch.column(0).to_pylist()]
+        return [each for batch in self._scan([ID]) for each in batch.column(0).to_pylist()]
 
     def get(self, object_id: str) -> Item:
         """Return the row of an object; the last one, if it was stored several times.
@@ -153,7 +167,7 @@ class ResultDataset:
             Empty, and without columns, where nothing was stored.
         """
         arrow = self._table.schema()
-        return pa.table({}) if arrow is None else pa.Table.from_batches(self._table.scan(), arrow)
+        return pa.table({}) if arrow is None else pa.Table.from_batches(self._scan(), arrow)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return all of it as a data frame, a row an object; needs pandas.
@@ -170,9 +184,9 @@ class ResultDataset:
             plain = table.drop_columns([records.MASKS, records.RECORD]).to_pandas()
             plain["prediction"] = list(self._read(table))
             return plain
-        plain = table.drop_columns([each.name for each in self._schema.outputs]).to_pandas()
+        plain = table.drop_columns([each.column for each in self._schema.outputs]).to_pandas()
         for each in self._schema.outputs:
-            plain[each.name] = list(_array(table.column(each.name), each))
+            plain[each.name] = list(_array(table.column(each.column), each))
         return plain
 
     def to_predictions(self) -> Iterator[Prediction]:

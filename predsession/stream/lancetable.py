@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -18,11 +20,15 @@ try:
 except ImportError:
     raise MissingExtraError("stream", "a store in Lance's format") from None
 
+log = logging.getLogger("predsession.stream")
 MOST_PIECES = 2000
 """Fragments above which they are put together while the table grows: each version lists all of them."""
 _PIECE_ROWS = 1 << 16
 _KEPT = timedelta(minutes=1)
 _AT_ONCE = 500
+_FAULTS = (OSError, ValueError, RuntimeError, pa.ArrowException)
+"""What Lance raises."""
+Read = TypeVar("Read")
 
 
 class LanceTable:
@@ -54,7 +60,7 @@ class LanceTable:
             elif (self._path / "_versions").is_dir():
                 self._dataset = lance.dataset(str(self._path))
                 self._pieces = len(self._dataset.get_fragments())
-        except (OSError, ValueError) as error:
+        except _FAULTS as error:
             raise StoreError(f"{self._path} cannot be opened as a Lance table: {error}") from None
 
     def schema(self) -> pa.Schema | None:
@@ -68,51 +74,82 @@ class LanceTable:
         """Add rows; all are there, or none. Raises `StoreError` if they cannot be written."""
         target = str(self._path) if self._dataset is None else self._dataset
         mode = "create" if self._dataset is None else "append"
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._dataset = lance.write_dataset(rows, target, mode=mode)
-            self._pieces += 1
-            if self._pieces > MOST_PIECES:
-                self._put_together(_PIECE_ROWS, _KEPT)
-        except (OSError, ValueError) as error:
+        except _FAULTS as error:
             raise StoreError(f"{self._path} cannot be written to: {error}") from None
+        self._pieces += 1
+        if self._pieces > MOST_PIECES:
+            try:
+                self._put_together(_PIECE_ROWS, _KEPT)
+            except StoreError as error:  # the rows are there; the next append tries again
+                log.warning("small pieces were not put together: %s", error)
+
+    def _read(self, work: Callable[[lance.LanceDataset], Read]) -> Read:
+        """Read; if another process has put pieces together in the meantime, from these."""
+        while True:
+            assert self._dataset is not None, "there is something to be read"
+            try:
+                return work(self._dataset)
+            except _FAULTS as error:
+                self._again(error)
+
+    def _again(self, error: Exception) -> None:
+        """Go to the newest version, or give up where that is what failed."""
+        assert self._dataset is not None, "there was something to be read"
+        before = self._dataset.version
+        self.refresh()
+        if self._dataset.version == before:
+            raise StoreError(f"{self._path} cannot be read: {error}") from None
 
     def count(self) -> int:
         """Return how many rows there are."""
-        return 0 if self._dataset is None else int(self._dataset.count_rows())
+        return 0 if self._dataset is None else self._read(lambda data: int(data.count_rows()))
 
     def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Iterate over all rows, in the order in which they were added."""
-        if self._dataset is not None:
-            yield from self._dataset.to_batches(columns=None if columns is None else list(columns))
+        names = None if columns is None else list(columns)
+        seen, ended = 0, self._dataset is None
+        while not ended and self._dataset is not None:
+            try:
+                for batch in self._dataset.to_batches(columns=names, offset=seen or None):
+                    seen += batch.num_rows
+                    yield batch
+                ended = True
+            except _FAULTS as error:
+                self._again(error)  # the order of rows is the same in larger pieces
 
     def new(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Iterate over rows that were not iterated over so yet; some may come again."""
-        if self._dataset is None:
-            return
-        fragments = [each for each in self._dataset.get_fragments() if each.fragment_id > self._seen]
-        for each in fragments:
-            yield from each.to_batches(columns=list(columns))
-        self._seen = max([self._seen, *(each.fragment_id for each in fragments)])
+        ended = self._dataset is None
+        while not ended and self._dataset is not None:
+            try:
+                for each in self._dataset.get_fragments():
+                    if each.fragment_id > self._seen:
+                        yield from each.to_batches(columns=list(columns))
+                        self._seen = each.fragment_id
+                ended = True
+            except _FAULTS as error:
+                self._again(error)
 
     def take(self, places: Sequence[int]) -> pa.Table:
         """Return rows by their positions."""
-        assert self._dataset is not None, "a table without rows has no positions"
-        taken: pa.Table = self._dataset.take(list(places))
+        taken: pa.Table = self._read(lambda data: data.take(list(places)))
         return taken
 
     def where(self, column: str, values: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows whose text in a column is one of these."""
-        assert self._dataset is not None, "a table without rows has none of these"
-        wanted = [f"'{value.replace(chr(39), chr(39) * 2)}'" for value in values]
+        quote = "'"
+        wanted = [f"'{value.replace(quote, quote * 2)}'" for value in values]
         names = None if columns is None else list(columns)
-        found = [
-            self._dataset.to_table(
-                columns=names, filter=f"{column} IN ({', '.join(wanted[begin : begin + _AT_ONCE])})"
-            )
+        filters = [
+            f"{column} IN ({', '.join(wanted[begin : begin + _AT_ONCE])})"
             for begin in range(0, len(wanted), _AT_ONCE)
         ]
-        return pa.concat_tables(found) if found else self._dataset.schema.empty_table()
+        return self._read(
+            lambda data: pa.concat_tables([data.to_table(columns=names, filter=one) for one in filters])
+        )
 
     def compact(self) -> None:
         """Make few large pieces of many small ones, and remove old versions."""
@@ -122,7 +159,11 @@ class LanceTable:
     def _put_together(self, rows: int, kept: timedelta) -> None:
         """Make pieces of so many rows, and remove versions that are older than that."""
         assert self._dataset is not None, "there is something to be put together"
-        self._dataset.optimize.compact_files(target_rows_per_fragment=rows)
-        self._dataset.checkout_latest()
-        self._dataset.cleanup_old_versions(older_than=kept)
-        self._pieces = len(self._dataset.get_fragments())
+        try:
+            self._dataset.checkout_latest()
+            self._dataset.optimize.compact_files(target_rows_per_fragment=rows)
+            self._dataset.checkout_latest()
+            self._dataset.cleanup_old_versions(older_than=kept)
+            self._pieces = len(self._dataset.get_fragments())
+        except _FAULTS as error:
+            raise StoreError(f"{self._path}: {error}") from None

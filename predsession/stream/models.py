@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from predsession.errors import ItemError, SourceError
+from predsession.errors import ItemError, SourceError, StoreError
 from predsession.prediction import Prediction
 from predsession.stream.samples import Batch
-from predsession.stream.schema import Array, Maker, Results
+from predsession.stream.schema import DATA, Array, Maker, Results, as_array
 
 if TYPE_CHECKING:
     from predsession.model import DeployedModel
@@ -54,7 +54,11 @@ class Function:
     def run(self, batch: Batch) -> Outcome:
         """Return what it returns."""
         results = self._function(batch)
-        if hasattr(results, "detach") or isinstance(results, np.ndarray | Mapping | Sequence):
+        if isinstance(results, Mapping):
+            return {name: as_array(value, str(name)) for name, value in results.items()}
+        if hasattr(results, "__array__"):  # NumPy's, or torch's, perhaps on another device
+            return as_array(results, DATA)
+        if isinstance(results, Sequence) and not isinstance(results, str | bytes):
             return cast("Outcome", results)  # what is in it, the schema looks at
         raise SourceError(
             f"the model returned {type(results).__name__}; "
@@ -97,7 +101,7 @@ class Images:
     def run(self, batch: Batch) -> Outcome:
         """Return a prediction for each image, or what is wrong with it."""
         images = batch.get(self._field)
-        if not isinstance(images, Sequence | np.ndarray):
+        if not isinstance(images, Sequence | np.ndarray) or isinstance(images, str):
             raise SourceError(f"a sample has no field {self._field!r}; image_field= says which is the image")
         with self._model.predict_detached(list(images), on_error="yield", **self._settings) as session:
             return list(session)
@@ -141,19 +145,31 @@ class Tensors:
         missing = [name for name in self._inputs if name not in batch]
         if missing:
             raise SourceError(f"samples lack {', '.join(missing)}; the model takes {', '.join(self._inputs)}")
-        rows = batch.count
-        first = batch.fields(0)
-        batched = all(
-            _rank(info["valid_shape"]) == np.asarray(first[name]).ndim + 1
-            for name, info in self._inputs.items()
-        )
-        if batched:
-            data = {name: np.asarray(batch[name]) for name in self._inputs}
+        if self._takes_batches(batch):
+            data = {name: _as_input(batch[name], name) for name in self._inputs}
             answers = self._session(data, model_name=self._model)
-            return _checked({name: np.asarray(value) for name, value in answers.items()}, rows)
-        each = ({name: np.asarray(batch.fields(row)[name]) for name in self._inputs} for row in range(rows))
+            return _checked({name: np.asarray(value) for name, value in answers.items()}, batch.count)
+        axis = self._takes_batches(batch.only([0]))
+        each = (
+            {name: _as_input([value] if axis else value, name) for name, value in self._row(batch, row)}
+            for row in range(batch.count)
+        )
         results = list(self._session.map(each, model_name=self._model))
-        return {name: np.stack([np.asarray(one[name]) for one in results]) for name in self._outputs}
+        return {name: _stacked([one[name] for one in results], name, axis=axis) for name in self._outputs}
+
+    def _row(self, batch: Batch, row: int) -> Iterator[tuple[str, object]]:
+        """Yield a sample's inputs."""
+        fields = batch.fields(row)
+        return ((name, fields[name]) for name in self._inputs)
+
+    def _takes_batches(self, batch: Batch) -> bool:
+        """Whether the model's inputs have a first axis for samples, and room for so many."""
+        first = batch.fields(0)
+        shapes = {name: _sides(info["valid_shape"]) for name, info in self._inputs.items()}
+        return all(
+            len(shape) == np.asarray(first[name]).ndim + 1 and shape[0] in {-1, batch.count}
+            for name, shape in shapes.items()
+        )
 
     def close(self) -> None:
         """Close the session, if it is ours."""
@@ -161,9 +177,26 @@ class Tensors:
             self._session.close()
 
 
-def _rank(shape: object) -> int:
-    """Return how many dimensions a shape has."""
-    return len(shape) if isinstance(shape, list) else 0
+def _sides(shape: object) -> list[int]:
+    """Return an input's shape."""
+    return [int(side) for side in shape] if isinstance(shape, list) else []
+
+
+def _as_input(values: object, name: str) -> Array:
+    """Return an input of a model, or say why it is none."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise SourceError(f"the samples' {name!r} make no array: {error}") from None
+
+
+def _stacked(values: Sequence[object], name: str, *, axis: bool) -> Array:
+    """Put single answers together; `axis` says that each has a first axis of one."""
+    try:
+        arrays = [np.asarray(value) for value in values]
+        return np.concatenate(arrays) if axis else np.stack(arrays)
+    except ValueError as error:
+        raise StoreError(f"output {name!r} has another shape for each sample: {error}") from None
 
 
 def _checked(outputs: dict[str, Array], rows: int) -> dict[str, Array]:

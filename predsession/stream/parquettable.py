@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +22,11 @@ import pyarrow.parquet as pq
 from predsession.errors import StoreError
 
 _NAME = re.compile(r"rows-(\d{9})(?:-(\d{9}))?\.parquet")
+_UNFINISHED = re.compile(r"\.rows-[0-9-]+\.parquet\.\d+")
 _GROUP_ROWS = 1 << 16
+_FAULTS = (OSError, ValueError, pa.ArrowException)
+"""What Arrow raises."""
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,23 +62,39 @@ class ParquetTable:
 
     def refresh(self) -> None:
         """See what other processes have added."""
+        names, again = self._names(), self._names()
+        while names != again:  # a listing is no moment's picture: files were put together while it was made
+            names, again = again, self._names()
         found: list[_Piece] = []
-        for path in self._path.glob("rows-*.parquet"):
-            match = _NAME.fullmatch(path.name)
+        for name in names:
+            match = _NAME.fullmatch(name)
             if match is not None:
                 first = int(match[1])
-                found.append(_Piece(first, int(match[2] or first), path))
+                found.append(_Piece(first, int(match[2] or first), self._path / name))
         # The widest first, so that what it was made of is passed over.
         kept: list[_Piece] = []
         for each in sorted(found, key=lambda piece: (piece.first, -piece.last)):
             if not kept or each.last > kept[-1].last:
                 kept.append(each)
+        if [each.first for each in kept] != [0, *(each.last + 1 for each in kept)][: len(kept)]:
+            raise StoreError(
+                f"{self._path} lacks files: there are {', '.join(each.path.name for each in kept)}"
+            )
         self._pieces = kept
         if kept and self._schema is None:
             try:
                 self._schema = pq.read_schema(kept[0].path)
-            except (OSError, pa.ArrowInvalid) as error:
+            except _FAULTS as error:
                 raise StoreError(f"{kept[0].path} cannot be read as Parquet: {error}") from None
+
+    def _names(self) -> set[str]:
+        """List the folder."""
+        try:
+            return set(os.listdir(self._path))  # noqa: PTH208 - names are wanted
+        except FileNotFoundError:
+            return set()
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be read: {error}") from None
 
     def schema(self) -> pa.Schema | None:
         """Return its columns; None while there is no table yet."""
@@ -86,7 +107,7 @@ class ParquetTable:
         try:
             self._path.mkdir(parents=True, exist_ok=True)
             self._write(piece.path, rows.schema, [rows])
-        except OSError as error:
+        except _FAULTS as error:
             raise StoreError(f"{self._path} cannot be written to: {error}") from None
         self._pieces.append(piece)
         self._schema = rows.schema
@@ -102,9 +123,24 @@ class ParquetTable:
         finally:
             unfinished.unlink(missing_ok=True)
 
+    def _read(self, work: Callable[[], Read]) -> Read:
+        """Read; if another process has put files together in the meantime, from these."""
+        while True:
+            try:
+                return work()
+            except _FAULTS as error:
+                self._again(error)
+
+    def _again(self, error: Exception) -> None:
+        """Look which files there are, or give up where those are what failed."""
+        before = self._pieces
+        self.refresh()
+        if self._pieces == before:
+            raise StoreError(f"{self._path} cannot be read: {error}") from None
+
     def count(self) -> int:
         """Return how many rows there are."""
-        return sum(map(self._rows_of, self._pieces))
+        return self._read(lambda: sum(map(self._rows_of, self._pieces)))
 
     def _rows_of(self, piece: _Piece) -> int:
         """Return how many rows a file has."""
@@ -114,8 +150,20 @@ class ParquetTable:
 
     def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Iterate over all rows, in the order in which they were added."""
-        for piece in list(self._pieces):
-            yield from self._scan_one(piece, columns)
+        seen, ended = 0, False
+        while not ended:
+            before = seen  # rows to be passed over: those of files that are put together now
+            try:
+                for piece in list(self._pieces):
+                    for batch in self._scan_one(piece, columns):
+                        fresh = batch.slice(min(before, batch.num_rows))
+                        before -= batch.num_rows - fresh.num_rows
+                        seen += fresh.num_rows
+                        if fresh.num_rows:
+                            yield fresh
+                ended = True
+            except _FAULTS as error:
+                self._again(error)
 
     def _scan_one(self, piece: _Piece, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows of a file."""
@@ -138,44 +186,66 @@ class ParquetTable:
 
     def new(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Iterate over rows that were not iterated over so yet; some may come again."""
-        for piece in list(self._pieces):
-            if piece.last > self._seen:
-                yield from self._scan_one(piece, columns)
-                self._seen = piece.last
+        ended = False
+        while not ended:
+            try:
+                for piece in list(self._pieces):
+                    if piece.last > self._seen:
+                        yield from self._scan_one(piece, columns)
+                        self._seen = piece.last
+                ended = True
+            except _FAULTS as error:
+                self._again(error)
 
     def take(self, places: Sequence[int]) -> pa.Table:
         """Return rows by their positions."""
+        return self._read(lambda: self._take(places))
+
+    def _take(self, places: Sequence[int]) -> pa.Table:
+        """Read files in which there are some of the rows."""
         found: dict[int, pa.Table] = {}
         begin = 0
         for piece in self._pieces:
             end = begin + self._rows_of(piece)
             here = [place for place in places if begin <= place < end]
             if here:
-                rows = pq.read_table(piece.path)
+                with pq.ParquetFile(piece.path) as file:
+                    rows = file.read()
                 found.update((place, rows.slice(place - begin, 1)) for place in here)
             begin = end
         return pa.concat_tables([found[place] for place in places])
 
     def where(self, column: str, values: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows whose text in a column is one of these."""
-        assert self._schema is not None, "a table without rows has none of these"
-        files = [str(piece.path) for piece in self._pieces]
         wanted = pc.field(column).isin(list(values))
         names = None if columns is None else list(columns)
-        return ds.dataset(files, schema=self._schema).to_table(columns=names, filter=wanted)
+        return self._read(
+            lambda: ds.dataset([str(piece.path) for piece in self._pieces], schema=self._schema).to_table(
+                columns=names, filter=wanted
+            )
+        )
 
     def compact(self) -> None:
-        """Make one file of many."""
-        if len(self._pieces) < 2 or self._schema is None:
+        """Make one file of many, and remove what nobody needs any more."""
+        if self._schema is None:
             return
-        first, last = self._pieces[0].first, self._pieces[-1].last
-        whole = _Piece(first, last, self._path / f"rows-{first:09}-{last:09}.parquet")
-        self._write(whole.path, self._schema, _gathered(self.scan(), self._schema))
-        old, self._pieces = self._pieces, [whole]
-        for piece in old:
-            if piece.path != whole.path:
+        try:
+            if len(self._pieces) > 1:
+                first, last = self._pieces[0].first, self._pieces[-1].last
+                whole = _Piece(first, last, self._path / f"rows-{first:09}-{last:09}.parquet")
+                self._write(whole.path, self._schema, _gathered(self.scan(), self._schema))
+                self._pieces = [whole]
+            self._tidy()
+        except _FAULTS as error:
+            raise StoreError(f"{self._path}: {error}") from None
+
+    def _tidy(self) -> None:
+        """Remove files that were put together, and those that a killed process has left unfinished."""
+        kept = {piece.path.name for piece in self._pieces}
+        for name in self._names() - kept:
+            if _NAME.fullmatch(name) or _UNFINISHED.fullmatch(name):
                 with contextlib.suppress(OSError):
-                    piece.path.unlink()
+                    (self._path / name).unlink()
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

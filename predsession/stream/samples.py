@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -103,26 +104,9 @@ class Batch(dict[str, object]):
 
 def _chosen(column: Column, rows: Sequence[int]) -> Column:
     """Return some of a column's values."""
-    if isinstance(column, np.ndarray):
-        return column[list(rows)]
-    return [column[row] for row in rows]
-
-
-def together(batches: Sequence[Batch]) -> Batch:
-    """Put batches with the same fields together.
-
-    Parameters
-    ----------
-    batches : sequence of Batch
-        At least one.
-
-    Returns
-    -------
-    Batch
-        Of all their samples.
-    """
-    samples = [Sample(each.fields(row), each.positions[row]) for each in batches for row in range(each.count)]
-    return Batch.of(samples)
+    if isinstance(column, Sequence):
+        return [column[row] for row in rows]
+    return column[list(rows)]  # an array, or a tensor that was handed in
 
 
 def _gathered(values: list[object], name: str) -> Column:
@@ -134,10 +118,11 @@ def _gathered(values: list[object], name: str) -> Column:
         kind = first.shape, first.dtype
         same = all(isinstance(each, np.ndarray) and (each.shape, each.dtype) == kind for each in values)
         return np.stack([np.asarray(each) for each in values]) if same else values
-    if isinstance(first, bool | int | float | np.number) and all(
-        type(each) is type(first) for each in values
-    ):
-        return np.array(values)
+    kinds = set(map(type, values))
+    # JSON has 1 and 1.5 in one field of two messages.
+    if kinds == {int, float} or (len(kinds) == 1 and isinstance(first, bool | int | float | np.number)):
+        array = np.array(values)
+        return values if array.dtype.kind == "O" else array  # a number too large for NumPy
     return values
 
 
@@ -162,17 +147,24 @@ def batch_of(given: Mapping[str, object]) -> Batch:
     if isinstance(given, Batch):
         return given
     ids = given.get(ID) if isinstance(given, Mapping) else None
-    if not isinstance(ids, Sequence | np.ndarray) or isinstance(ids, str | bytes):
+    if not _is_column(ids):
         raise SourceError(f"a batch is a dict with {ID!r}, a list of str, and a list or array for each field")
     columns: dict[str, Column] = {}
     for name, values in given.items():
-        if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str | bytes):
+        if not _is_column(values):
             raise SourceError(f"{name!r} of the batch is {type(values).__name__}; wanted a list or an array")
         if len(values) != len(ids):
             raise SourceError(f"the batch has {len(ids)} object ids, and {len(values)} values of {name!r}")
         columns[name] = values
     columns[ID] = [checked_id({ID: each}) for each in ids]
     return Batch(columns, [""] * len(ids))
+
+
+def _is_column(values: object) -> TypeGuard[Column]:
+    """Whether it has a value for each row: a list, an array, a tensor."""
+    if isinstance(values, str | bytes | Mapping):
+        return False
+    return isinstance(values, Sequence) or bool(getattr(values, "ndim", 0))
 
 
 def checked_id(fields: Mapping[str, object]) -> str:

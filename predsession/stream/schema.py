@@ -327,8 +327,8 @@ def _output(name: str, array: Array, count: int) -> Output:
         return Output(name, (), np.dtype("U"))
     if array.dtype.kind not in _KINDS or array.dtype.itemsize > 8:
         raise StoreError(
-            f"output {name!r} is {array.dtype} {list(array.shape)}; a store holds whole and real numbers of up "
-            "to 64 bits, truth values, and one text a row"
+            f"output {name!r} is {array.dtype} {list(array.shape)}; a store holds whole and real numbers "
+            "of up to 64 bits, truth values, and one text a row"
         )
     output = Output(name, array.shape[1:], array.dtype.newbyteorder("="))
     if not output.size:

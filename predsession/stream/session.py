@@ -11,25 +11,29 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
 from predsession.clock import Clock, SystemClock
-from predsession.errors import ItemError, SessionBusyError, SessionClosedError, SourceError
-from predsession.stream.batching import Batcher
-from predsession.stream.config import read_config
+from predsession.errors import SessionBusyError, SessionClosedError, SourceError
+from predsession.stream.attempts import Attempts
+from predsession.stream.batching import Batcher, Flag
+from predsession.stream.config import check_arguments, read_config
 from predsession.stream.counting import Counts, StreamProgress
 from predsession.stream.dataset import ResultDataset
-from predsession.stream.models import Outcome, open_model
-from predsession.stream.samples import Batch, DeadLetter, Decode, batch_of, together
+from predsession.stream.models import open_model
+from predsession.stream.samples import Batch, DeadLetter, Decode, batch_of
 from predsession.stream.schema import Results, Row
 from predsession.stream.source import Source
 from predsession.stream.sources import open_source
 from predsession.stream.tables import open_table
-from predsession.stream.writer import Writer, joined, rows_of
+from predsession.stream.writer import Writer
 
 log = logging.getLogger("predsession.stream")
+_PATIENCE = 2.0
+"""Seconds for which closing waits for whoever asks the source."""
 
 
 class StreamSession:
@@ -94,22 +98,18 @@ class StreamSession:
         show_progress: bool = False,
         clock: Clock | None = None,
     ) -> None:
-        if not isinstance(batch_size, int) or batch_size < 1:
-            raise SourceError(f"batch_size is {batch_size!r}; wanted 1 or more")
-        if not 0 < flush_after < 1e9:
-            raise SourceError(f"flush_after is {flush_after!r}; wanted seconds above 0")
-        if on_error not in {"raise", "skip"}:
-            raise SourceError(f"on_error is {on_error!r}; wanted 'raise' or 'skip'")
+        check_arguments(batch_size, flush_after, on_error)
         self._clock = clock or SystemClock()
         self._skip_stored = skip_stored
-        self._on_error = on_error
         self._lock = threading.Lock()
-        self._stopped = threading.Event()
+        self._taking = threading.Lock()
+        self._stopped = Flag()
         self._dataset: ResultDataset | None = None
         self._closed = False
         self._writer = Writer(store, by_id=skip_stored)
         self._source: Source | None = None
         self._runner = open_model(model, image_field=image_field, settings=settings or {}, token=token)
+        self._attempts = Attempts(self._runner, skip=on_error == "skip")
         try:
             self._source = None if source is None else open_source(source, decode=decode, ahead=batch_size)
         except BaseException:
@@ -122,6 +122,7 @@ class StreamSession:
             )
         self._counts = Counts(StreamProgress() if show_progress else None, self._clock)
         self._working: int | None = None
+        self._asker: int | None = None
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str], **keywords: object) -> Self:
@@ -152,13 +153,22 @@ class StreamSession:
     def __iter__(self) -> Iterator[tuple[Batch, Results]]:
         """Take batches, process them, and yield both; what is stored already is passed over.
 
-        Yields
-        ------
-        tuple of Batch and (ndarray, dict or list of Prediction)
+        Returns
+        -------
+        iterator of tuple of Batch and (ndarray, dict or list of Prediction)
             What was stored.
         """
-        for batch in self.source:
-            done = self._process(batch)
+        return self._results(self.source)
+
+    def _results(self, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Results]]:
+        """Yield batches with what came of them."""
+        for batch in batches:
+            try:
+                done = self._process(batch)
+            except SessionClosedError:
+                if self._closed:  # by another thread: the batch comes again in the next run
+                    return
+                raise
             if done is not None:
                 yield done
 
@@ -173,20 +183,40 @@ class StreamSession:
         SessionClosedError
             If it was closed.
         """
+        return self._batches(self._need_source())
+
+    def _need_source(self) -> Batcher:
+        """Return what makes batches, or say what is missing."""
         self._check_open()
         if self._batcher is None:
             raise SourceError("this session has no source: pass source=, or hand batches to process()")
-        return self._batches(self._batcher)
+        return self._batcher
 
     def _batches(self, batcher: Batcher) -> Iterator[Batch]:
         """Yield batches until the end."""
         while not self._closed and not self._stopped.is_set():
             letters: list[DeadLetter] = []
-            samples = batcher.next(letters.append)
-            self._bury(letters)
+            with self._asking():
+                try:
+                    samples = batcher.next(letters.append)
+                finally:
+                    self._bury(letters)
             if samples is None:
                 return
-            yield Batch.of(samples)
+            if samples:
+                yield Batch.of(samples)
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Have the source alone."""
+        if not self._taking.acquire(blocking=False):
+            raise SessionBusyError("another thread is asking the source: one at a time")
+        self._asker = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._asker = None
+            self._taking.release()
 
     def peek(self, timeout: float = 120.0) -> Mapping[str, object] | None:
         """Look at the first sample; it is not lost.
@@ -206,10 +236,9 @@ class StreamSession:
         SourceError
             If the session has no source.
         """
-        self._check_open()
-        if self._batcher is None:
-            raise SourceError("this session has no source: pass source=")
-        first = self._batcher.peek(timeout)
+        batcher = self._need_source()
+        with self._asking():
+            first = batcher.peek(timeout)
         return None if first is None else first.fields
 
     def process(self, batch: Mapping[str, object]) -> Results:
@@ -249,8 +278,9 @@ class StreamSession:
             self._check_open()
             positions = batch.positions
             batch = self._fresh(batch)
-            done = self._run(batch) if batch.count else None
+            done, letters = self._attempts.run(batch) if batch.count else (None, [])
             stored = 0 if done is None else self._writer.store(_rows(done[0]), done[1], self._runner.maker)
+            self._bury(letters)
             self._tell(positions)
             self._counts.add(stored, len(positions) - batch.count, self._behind())
             return done
@@ -266,36 +296,6 @@ class StreamSession:
         first = {key: place for place, key in reversed(list(enumerate(keys)))}
         keep = [place for place, key in enumerate(keys) if not there[place] and first[key] == place]
         return batch if len(keep) == len(rows) else batch.only(keep)
-
-    def _run(self, batch: Batch) -> tuple[Batch, Results] | None:
-        """Run the model; what it fails at becomes a dead letter, if that is wanted."""
-        try:
-            return self._settled(batch, self._runner.run(batch))
-        except Exception as error:
-            if self._on_error == "raise":
-                raise
-            if batch.count > 1:  # which of them it is, they say one by one
-                return self._one_by_one(batch)
-            self._bury([_letter(batch, 0, error)])
-            return None
-
-    def _one_by_one(self, batch: Batch) -> tuple[Batch, Results] | None:
-        """Run samples alone, and put together what comes of it."""
-        done = [one for row in range(batch.count) if (one := self._run(batch.only([row]))) is not None]
-        if not done:
-            return None
-        return together([one for one, _ in done]), joined([results for _, results in done])
-
-    def _settled(self, batch: Batch, outcome: Outcome) -> tuple[Batch, Results] | None:
-        """Part results and errors of single items."""
-        if not isinstance(outcome, Sequence) or not any(isinstance(each, ItemError) for each in outcome):
-            return batch, cast("Results", outcome)
-        failed = {row: each for row, each in enumerate(outcome) if isinstance(each, ItemError)}
-        if self._on_error == "raise":
-            raise next(iter(failed.values()))
-        self._bury([_letter(batch, row, each) for row, each in failed.items()])
-        keep = [row for row in range(batch.count) if row not in failed]
-        return (batch.only(keep), rows_of(outcome, keep)) if keep else None
 
     def _bury(self, letters: Sequence[DeadLetter]) -> None:
         """Put letters away, and tell the source."""
@@ -342,7 +342,7 @@ class StreamSession:
         SessionBusyError
             If it is called from within the batch in hand.
         """
-        if self._working == threading.get_ident():
+        if threading.get_ident() in {self._working, self._asker}:
             raise SessionBusyError("close() comes after the batch in hand, not within it: stop() is for that")
         self._stopped.set()
         with self._lock:  # the batch in hand is finished
@@ -354,18 +354,37 @@ class StreamSession:
         return self._dataset
 
     def _let_go(self) -> None:
-        """Let go of source, model and store, whatever happens to one of them."""
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._counts.close)
-            stack.callback(lambda: self._writer.close(compact=True))
-            stack.callback(self._runner.close)
+        """Let go of source, model and store, whatever happens to one of them; raise what came first."""
+        # Whoever asks the source sees that it is over. One that never answers is closed all the same.
+        asked = self._taking.acquire(timeout=_PATIENCE)
+        try:
+            ends: list[Callable[[], object]] = [
+                self._runner.close,
+                partial(self._writer.close, compact=True),
+                self._counts.close,
+            ]
             if self._source is not None:
-                stack.callback(self._source.close)
+                ends.insert(0, self._source.close)
+            first: BaseException | None = None
+            for end in ends:
+                try:
+                    end()
+                except BaseException as error:  # noqa: BLE001 - it is raised when all is done
+                    if first is not None:
+                        log.warning("closing, also failed: %r", error)
+                    first = first or error
+            if first is not None:
+                raise first
+        finally:
+            if asked:
+                self._taking.release()
 
     @property
     def dataset(self) -> ResultDataset:
         """What is stored: at the end all of it, before that what there is at the moment."""
-        return self._dataset or ResultDataset(open_table(self._writer.table.path))
+        if self._dataset is not None:
+            return self._dataset
+        return ResultDataset(open_table(self._writer.table.path))
 
     @property
     def counts(self) -> Counts:
@@ -379,17 +398,15 @@ class StreamSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
-        self.close()
+        """Close; an error of the body stays the one that is seen."""
+        try:
+            self.close()
+        except Exception as failed:
+            if error is None:
+                raise
+            log.warning("closing after %r failed, too: %r", error, failed)
 
 
 def _rows(batch: Batch) -> list[Row]:
     """Return what is known of a batch's rows."""
     return [Row(name, place or None) for name, place in zip(batch.ids, batch.positions, strict=True)]
-
-
-def _letter(batch: Batch, row: int, error: Exception) -> DeadLetter:
-    """Return the dead letter of a sample that a model failed at."""
-    name = batch.ids[row]
-    position = batch.positions[row] or f"by-hand:{name}"
-    return DeadLetter(position, f"{type(error).__name__}: {error}", b"", name)

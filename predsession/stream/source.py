@@ -35,6 +35,7 @@ class Source(Protocol):
 
 
 _END = object()
+_OF_A_RUN = "iterable-"
 JOIN_SECONDS = 1.0
 """Seconds for which closing waits for an iterable that is just asked; it is then left to itself."""
 
@@ -45,7 +46,8 @@ class IterableSource:
     Parameters
     ----------
     items : iterable
-        Dicts with ``object_id`` and fields, or what `decode` makes such dicts of.
+        Dicts with ``object_id`` and fields, or what `decode` makes such dicts of. If it has ``close()``, as
+        generators have, that is called at the end.
     decode : callable or None
         From an item to a dict.
     ahead : int
@@ -58,7 +60,7 @@ class IterableSource:
         self._queue: queue.Queue[object] = queue.Queue(ahead)
         self._closing = threading.Event()
         self._run = (
-            f"iterable-{os.urandom(4).hex()}"  # what comes at some place in one run is not so in the next
+            f"{_OF_A_RUN}{os.urandom(4).hex()}"  # what comes at some place in one run is not so in the next
         )
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -126,11 +128,33 @@ class IterableSource:
     def close(self) -> None:
         """Ask no more."""
         self._closing.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is threading.current_thread():
+            return
+        if self._thread is not None:
             self._thread.join(JOIN_SECONDS)
-            closes = getattr(self._items, "close", None)
-            if callable(closes) and not self._thread.is_alive():
-                closes()
+        closes = getattr(self._items, "close", None)
+        if callable(closes) and not (self._thread is not None and self._thread.is_alive()):
+            closes()
+
+
+def lasting_position(position: str, object_id: str) -> str:
+    """Return where a sample is, in words that are the same in the next run.
+
+    Parameters
+    ----------
+    position : str
+        From the source; empty for what was handed in by hand.
+    object_id : str
+        The sample's.
+
+    Returns
+    -------
+    str
+        By the object, where the source has no lasting places.
+    """
+    if not position:
+        return f"by-hand:{object_id}"
+    return f"iterable:{object_id}" if position.startswith(_OF_A_RUN) else position
 
 
 def _digest(raw: bytes) -> str:

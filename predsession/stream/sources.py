@@ -11,7 +11,11 @@ from predsession.errors import SourceError
 from predsession.stream.samples import Decode
 from predsession.stream.source import IterableSource, Source
 
-_CAMERAS = ("rtsp://", "rtmp://", "udp://", "tcp://", "/dev/video")
+CAMERAS = (
+    "rtsp://", "rtsps://", "rtmp://", "srt://", "udp://", "tcp://", "http://", "https://", "/dev/video",
+)  # fmt: skip
+"""How the address of a camera begins."""
+KAFKA = "kafka://"
 _METHODS = ("take", "done", "dead", "behind", "close")
 
 
@@ -52,13 +56,13 @@ def open_source(source: object, *, decode: Decode | None, ahead: int) -> Source:
 
 def _named(text: str, decode: Decode | None, ahead: int) -> Source:
     """Open what a text means."""
-    if text.startswith("kafka://"):
+    if text.startswith(KAFKA):
         from predsession.stream.kafka import KafkaSource
 
         return KafkaSource.from_url(text, decode=decode, ahead=ahead)
     if decode is not None:
         raise SourceError(f"decode= is for iterables and kafka://; {text} gives images")
-    if text.startswith(_CAMERAS):
+    if text.startswith(CAMERAS):
         from predsession.stream.cameras import CameraSource
 
         return CameraSource(text)

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
-import numpy as np
 import pyarrow as pa
 
 from predsession.errors import StoreError
-from predsession.prediction import Prediction
 from predsession.stream.known import Known
-from predsession.stream.models import Outcome
 from predsession.stream.samples import DeadLetter
 from predsession.stream.schema import ID, POSITION, STORED_AT, Maker, Results, Row, Schema
 from predsession.stream.tables import Table, open_table
 
+log = logging.getLogger("predsession.stream")
+_MARK = 16
+"""Bytes in a lock's file, which are others whenever the table has changed."""
 REASON, RAW = "reason", "raw"
 LETTERS = pa.schema(
     [
@@ -68,8 +68,8 @@ class KeyedTable:
         self.table = table
         self._key = key
         self._known = Known()
-        self._lock: IO[str] | None = None
-        self._last = ""
+        self._lock: int | None = None
+        self._last = b""
         self._learn()
 
     def _learn(self) -> None:
@@ -91,7 +91,7 @@ class KeyedTable:
             Those that are.
         """
         perhaps = self._known.perhaps(texts)
-        if not perhaps:
+        if not perhaps or self.table.schema() is None:
             return set()
         return set(self.table.where(self._key, perhaps, [self._key]).column(0).to_pylist())
 
@@ -102,16 +102,19 @@ class KeyedTable:
             path = self.table.path.with_name(f"{self.table.path.name}.lock")
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._lock = path.open("a+", encoding="utf-8")
+                self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except OSError as error:
                 raise StoreError(f"{path} cannot be written to: {error}") from None
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
-            self._lock.seek(0)
-            last = self._lock.read()
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        except OSError as error:
+            raise StoreError(f"{self.table.path} cannot be locked: {error}") from None
+        try:
+            last = os.pread(self._lock, _MARK, 0)
             if last != self._last:  # somebody else was here since
                 self.table.refresh()
                 self._learn()
+                self._last = last
             yield
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
@@ -126,24 +129,34 @@ class KeyedTable:
         texts : iterable of str
             Their keys.
         """
-        assert self._lock is not None, "it is our turn"
         # First the mark, then the rows: whoever comes after a process that was killed in between looks again.
-        self._last = f"{os.getpid()}-{os.urandom(6).hex()}"
-        self._lock.seek(0)
-        self._lock.truncate()
-        self._lock.write(self._last)
-        self._lock.flush()
-        self.table.append(rows)
+        # What is known only says where to look: it may say so before, and must, if it fails halfway.
+        self._mark()
         self._known.add(texts)
+        self.table.append(rows)
+
+    def _mark(self) -> None:
+        """Have others look at the table again."""
+        assert self._lock is not None, "it is our turn"
+        self._last = os.urandom(_MARK)
+        try:
+            os.pwrite(self._lock, self._last, 0)
+        except OSError as error:
+            raise StoreError(f"{self.table.path} cannot be written to: {error}") from None
 
     def close(self, *, compact: bool) -> None:
         """Put small pieces together, and let go."""
-        if compact:
-            with self.turn():
-                self.table.compact()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        try:
+            if compact:
+                with self.turn():
+                    self._mark()
+                    self.table.compact()
+        except StoreError as error:  # the rows are there all the same
+            log.warning("small pieces were not put together: %s", error)
+        finally:
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
 
 
 class Writer:
@@ -261,51 +274,3 @@ class Writer:
         """Put small pieces together, and let go."""
         self._rows.close(compact=compact and self.stored > 0)
         self._letters.close(compact=compact and self.buried > 0)
-
-
-def rows_of(results: Outcome, keep: Sequence[int]) -> Results:
-    """Return some rows of results.
-
-    Parameters
-    ----------
-    results : ndarray, mapping of str to ndarray, or sequence of Prediction and ItemError
-        All of them.
-    keep : sequence of int
-        Which.
-
-    Returns
-    -------
-    ndarray, dict of ndarray, or list of Prediction
-        Of the same kind.
-    """
-    if isinstance(results, Mapping):
-        return {name: np.asarray(array)[list(keep)] for name, array in results.items()}
-    if isinstance(results, Sequence):
-        return [each for row in keep if isinstance(each := results[row], Prediction)]
-    return np.asarray(results)[list(keep)]
-
-
-def joined(parts: Sequence[Results]) -> Results:
-    """Put results together.
-
-    Parameters
-    ----------
-    parts : sequence of results
-        All of one kind, at least one.
-
-    Returns
-    -------
-    ndarray, dict of ndarray, or list of Prediction
-        Their rows, in order.
-    """
-    first = parts[0]
-    if isinstance(first, Mapping):
-        return {
-            name: np.concatenate([np.asarray(one[name]) for one in parts if isinstance(one, Mapping)])
-            for name in first
-        }
-    if isinstance(first, Sequence):
-        return [
-            each for one in parts if isinstance(one, Sequence) for each in one if isinstance(each, Prediction)
-        ]
-    return np.concatenate([np.asarray(one) for one in parts])

@@ -1,10 +1,11 @@
-"""Clips: probe, read a frame, write. The only room that knows PyAV (extra ``video``).
+"""Clips: probe, read a frame, write; live streams. The only room that knows PyAV (extra ``video``).
 
 Invariants: frame i is the i-th that a player shows, counted from 0 (by presentation time, edit lists
 applied); pictures are upright, whatever rotation the clip states; times are the stream's own, never the
 index divided by a rate.
 """
 
+from predsession.inputs.video.live import LiveStream
 from predsession.inputs.video.probing import (
     Clip,
     ClipKey,
@@ -24,6 +25,7 @@ __all__ = [
     "ClipReader",
     "ClipWriter",
     "FrameLoader",
+    "LiveStream",
     "Picture",
     "can_decode",
     "clip_key",
