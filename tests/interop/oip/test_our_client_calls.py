@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import requests
-from interop.oip.loadable import COUNTING_CONFIG, COUNTING_MODEL, write_model
+from interop.oip.loadable import write_model
 from interop.oip.theirs import Theirs
-from server_kit import until
 
-from predsession.errors import PredSessionError, RequestTimeoutError, ResponseError, SourceError
-from predsession.tensor import TensorSession, init_model, init_server
+from predsession.errors import RequestTimeoutError, ResponseError, SourceError
+from predsession.tensor import TensorSession
 
 FRAME = np.random.default_rng(0).integers(0, 256, (120, 160, 3), np.uint8)
 SMALL = FRAME.reshape(15, 8, 20, 8, 3).mean((1, 3), np.float32)
@@ -166,19 +164,6 @@ def test_streams(theirs: Theirs) -> None:
         session.stream(several)
 
 
-def test_triton_sees_the_cancel(triton: Theirs, tmp_path: Path) -> None:
-    """A stream that is left is ended on the server, too."""
-    folder = tmp_path / "counting"
-    (folder / "1").mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(COUNTING_CONFIG))
-    (folder / "1" / "model.py").write_text(COUNTING_MODEL)
-    before = triton.log.count("counting was cancelled")
-    with TensorSession(**options(triton, "grpc"), local_model_path=folder) as session:
-        with session.stream({"n": np.array([10_000])}) as stream:
-            assert [next(stream)["i"].tolist() for _ in range(2)] == [[0], [1]]
-        until(lambda: triton.log.count("counting was cancelled") > before, "Triton to see it")
-
-
 # -- what is put there -----------------------------------------------------------------------------
 
 
@@ -191,38 +176,6 @@ def _ready(server: Theirs, name: str) -> bool:
 def folder(tmp_path: Path) -> Path:
     """A model of this machine's, as Triton takes it."""
     return write_model(tmp_path)
-
-
-def test_deployment_on_triton(triton: Theirs, way: str, folder: Path) -> None:
-    """A model is put there with options and scales, shared by sessions, and removed; so is a half of two."""
-    x = np.arange(3, dtype=np.float32)
-    with init_server(**options(triton, way)) as server:
-        with init_model(folder, server, remote_environment={"COLOUR": "blue"}) as handle:
-            (theirs,) = handle.names.values()
-            config = requests.get(
-                f"{triton.http}/v2/models/{theirs}/config", headers=triton.headers, timeout=10
-            ).json()
-            assert config["parameters"]["COLOUR"] == {"string_value": "blue"}
-            for _ in range(2):
-                with TensorSession(model_handle=handle) as session:
-                    assert session.get_model_names() == ["twice"]
-                    assert session({"x": x})["y"].tolist() == [0.0, 2.0, 4.0]
-                    assert session.get_output_info()["y"]["scale_data"] == [0.5]
-            assert _ready(triton, theirs)
-        assert not _ready(triton, theirs)
-        (folder.with_name("broken") / "1").mkdir(parents=True)
-        (folder.with_name("broken") / "1" / "model.py").write_text("no python")
-        (folder.with_name("broken") / "config.json").write_text((folder / "config.json").read_text())
-        with pytest.raises(PredSessionError):
-            init_model([folder, folder.with_name("broken")], server)
-    left = list((folder.parent / "ledger").glob("*"))
-    assert left == []
-
-
-def test_cores_on_triton(triton: Theirs, folder: Path) -> None:
-    """They become the instance group's devices, of which this machine has none: Triton says so."""
-    with pytest.raises(ResponseError, match=r"(?i)gpu"):
-        TensorSession(**options(triton, "grpc"), local_model_path=folder, core_id=[0])
 
 
 def test_options_without_a_counterpart(theirs: Theirs, way: str, folder: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import requests
-from interop.oip.loadable import write_model
 from interop.oip.test_our_client_calls import FRAME, ONE, SMALL, options
 from interop.oip.theirs import Theirs
 from server_kit import until
-from tensor_kit import Proxy, python
+from tensor_kit import Proxy
 
 from predsession.errors import InvalidRequestError, PredSessionError, RequestTimeoutError, ResponseError
 from predsession.tensor import HTensor, TensorSession
@@ -146,19 +143,6 @@ def test_a_triton_that_does_not_see_our_memory(
     assert len(caplog.records) == 1
 
 
-def test_outputs_that_grow_and_shrink(triton: Theirs, clean: None, way: str, tmp_path: Path) -> None:
-    """A dynamic shape: smaller, larger and empty results are right, whatever was there before."""
-    with TensorSession(**options(triton, way), local_model_path=write_model(tmp_path)) as session:
-        for count in (4, 2, 4, 100, 0, 3, 0, 0, 200, 1):
-            x = np.full(count, count, np.float32)
-            y = session({"x": x}, {"y": {"device": ["server", "cpu"], "key": "k"}})["y"]
-            assert (y.shape, y.data.tolist()) == ((count,), [2.0 * count] * count)
-            found = session({"x": HTensor(None, "server", "k")}, {"y": {"device": "server", "key": "k"}})
-            assert (found["y"].shape, found["y"].data) == ((count,), None)
-            found = session({"x": found["y"]})["y"]
-            assert found.tolist() == [8.0 * count] * count
-
-
 def test_a_key_that_is_read_and_written(triton: Theirs, clean: None, way: str) -> None:
     """A call may read a key and keep its own output under it, fifty times in a row, sent ahead."""
     with TensorSession(**options(triton, way), models=["add"]) as session:
@@ -238,50 +222,3 @@ def test_a_triton_that_forgot_its_regions(triton: Theirs, clean: None, way: str)
         assert session.submit({"frame": fixed}, config, "scale").result(30)["total"] == FRAME.sum(
             dtype=np.int64
         )
-
-
-KILLED = """
-import json, os, sys
-import numpy as np
-from predsession.tensor import HTensor, TensorSession
-options, path = json.loads(sys.argv[1]), sys.argv[2]
-session = TensorSession(**options, local_model_path=path)
-x = HTensor(np.ones(1000, np.float32), ["cpu", "server"], "x")
-session({"x": x}, {"y": {"device": "server", "key": "y"}})
-session({"x": x}, {"y": {"device": "server", "key": "y"}})
-print(*session._handle.names.values(), flush=True)
-sys.stdin.readline()
-"""
-
-
-def test_what_a_killed_session_left(
-    triton: Theirs, clean: None, way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its models and regions are removed by the next session, which says so; a living one's are not."""
-    import json
-
-    found = options(triton, way)
-    path = write_model(tmp_path)
-    dead, living = (python(KILLED, json.dumps(found), str(path)) for _ in range(2))
-    assert dead.stdout is not None
-    assert living.stdout is not None
-    name, alive = dead.stdout.readline().strip(), living.stdout.readline().strip()
-    assert name, dead.communicate()[1]
-    assert alive, living.communicate()[1]
-    os.kill(dead.pid, signal.SIGKILL)
-    dead.communicate(timeout=30)
-
-    def ready(model: str) -> bool:
-        url = f"{triton.http}/v2/models/{model}/ready"
-        return requests.get(url, headers=triton.headers, timeout=10).ok
-
-    assert ready(name)
-    with caplog.at_level(logging.WARNING, "predsession.tensor"), TensorSession(**found, models=["add"]):
-        (record,) = caplog.records
-        assert "what a session left that did not end" in record.getMessage()
-        assert name in record.getMessage()
-        assert not ready(name)
-        assert ready(alive)
-    _, errors = living.communicate("\n", timeout=60)
-    assert errors == ""
-    assert not ready(alive)
