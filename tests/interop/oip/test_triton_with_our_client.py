@@ -1,7 +1,7 @@
 """Models that our tensor client puts on a real Triton.
 
-The last of the files by name: once a model was unloaded again, Triton itself counts as not ready for good, and
-others of this folder's tests ask it that.
+The last of the files by name: once a model was unloaded again, Triton itself counts as not ready for good,
+and others of this folder's tests ask it that.
 """
 
 from __future__ import annotations
