@@ -1,4 +1,4 @@
-"""The command line: ``predsession predict | serve | info | jobs | edge | tensor``, a file a command.
+"""The command line, a file a command: ``predict | serve | info | jobs | edge | tensor | stream | results``.
 
 Only the result goes to standard output; progress and messages go to standard error. Exit codes: 0 all went
 well, 1 some items failed, 2 wrong usage or source, 3 the server, 130 interrupted.
@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 
 from predsession import __version__
-from predsession.cli import edge, inspect, predict, tensor
+from predsession.cli import edge, inspect, predict, results, stream, tensor
 from predsession.cli.codes import INTERRUPTED, OK, SERVER, USAGE, say
-from predsession.errors import JournalError, MissingExtraError, PredSessionError, SourceError
+from predsession.errors import JournalError, MissingExtraError, PredSessionError, SourceError, StoreError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,9 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     # What the terminal cannot show is escaped; it must not end a run.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(errors="backslashreplace")
     args = _parser().parse_args(arguments)
     try:
         return int(args.run(args))
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has left; what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except (SourceError, JournalError, MissingExtraError) as error:
+    except (SourceError, JournalError, StoreError, MissingExtraError) as error:
         say(str(error))
         return USAGE
     except PredSessionError as error:
@@ -69,6 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_to(commands)
     edge.add_to(commands)
     tensor.add_to(commands)
+    stream.add_to(commands)
+    results.add_to(commands)
     return parser
 
 

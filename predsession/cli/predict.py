@@ -50,7 +50,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--save-images", metavar="DIR", help="write the pictures with the predictions drawn to this folder")
     add("--conf", type=float, help="lowest score")
     add("--class", dest="classes", action="append", metavar="NAME", help="keep this class (repeatable)")
-    add("--set", dest="settings", action="append", type=_setting, default=[], metavar="NAME=VALUE",
+    add("--set", dest="settings", action="append", type=setting, default=[], metavar="NAME=VALUE",
         help="another of the model's settings; VALUE is JSON or text (repeatable)")  # fmt: skip
     add("--batch-size", type=int, help="images the model takes at once")
     add("--recursive", action="store_true", help="look into subfolders")
@@ -83,7 +83,7 @@ def _add_video(group: argparse._ArgumentGroup) -> None:
     add("--save-video", metavar="FILE", help="write the frames with the predictions drawn to this clip")
 
 
-def _setting(text: str) -> tuple[str, object]:
+def setting(text: str) -> tuple[str, object]:
     """Read ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not (name and equals):

@@ -21,8 +21,9 @@ from predsession.stream.schema import ID
 from predsession.stream.source import Taken
 
 log = logging.getLogger("predsession.stream")
-_READ_SECONDS = 1.0
-"""Seconds without a picture after which a camera's connection is made anew; so long closing may take, too."""
+_JOIN_SECONDS = 1.0
+"""Seconds for which closing waits for the thread that reads; it is then left to end when its time is up."""
+_FOREVER = 1e6
 _PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds before a broken connection is made again: the first time, the second, and so on."""
 
@@ -139,6 +140,8 @@ class CameraSource:
         Frames that are kept.
     reconnect : bool
         Whether a stream that ends is opened again.
+    patience : float
+        Seconds without anything after which the connection counts as broken.
     clock : Clock or None
         What time it is.
 
@@ -159,6 +162,7 @@ class CameraSource:
         name: str | None = None,
         ahead: int = 8,
         reconnect: bool = True,
+        patience: float = 5.0,
         clock: Clock | None = None,
     ) -> None:
         need_av("Reading a camera")
@@ -168,6 +172,9 @@ class CameraSource:
             raise SourceError(f"stale is {stale!r}; wanted 'drop' or 'wait'")
         if not isinstance(ahead, int) or ahead < 1:
             raise SourceError(f"ahead is {ahead!r}; wanted 1 or more")
+        if not 0 < patience < _FOREVER:
+            raise SourceError(f"patience is {patience!r}; wanted seconds above 0")
+        self._patience = patience
         self._url = url
         self._name = name or _name_of(url)
         self._between = 0.0 if fps is None else 1 / fps
@@ -226,7 +233,7 @@ class CameraSource:
     def _connect(self) -> None:
         """Read frames until the connection breaks; raises `SourceError` if there has never been one."""
         try:
-            stream = LiveStream(self._url, timeout=_READ_SECONDS)
+            stream = LiveStream(self._url, timeout=self._patience)
         except SourceError as error:
             if not self.connections:
                 raise
@@ -277,12 +284,12 @@ class CameraSource:
         return len(self._frames)
 
     def close(self) -> None:
-        """Read no more; a thread that waits for the network ends when its time is up."""
+        """Read no more. `take` ends at once; a thread that waits for the network, when its patience does."""
         self._closing.set()
         with self._turn:
             self._turn.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(2 * _READ_SECONDS)
+            self._thread.join(_JOIN_SECONDS)
 
 
 def _name_of(url: str) -> str:

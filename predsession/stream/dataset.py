@@ -125,6 +125,21 @@ class ResultDataset:
                 yield batch.slice(0, left)
             left -= batch.num_rows
 
+    def items(self) -> Iterator[tuple[str, Item]]:
+        """Iterate over object ids with their rows.
+
+        Yields
+        ------
+        tuple of str and (ndarray, dict or Prediction)
+            In order.
+        """
+        for batch in self._scan():
+            yield from zip(batch.column(ID).to_pylist(), self._read(batch), strict=True)
+
+    def iter_ids(self) -> Iterator[str]:
+        """Iterate over the object ids; see `ids`."""
+        return (each for batch in self._scan([ID]) for each in batch.column(0).to_pylist())
+
     def ids(self) -> list[str]:
         """Return the object ids, a row each.
 
@@ -133,7 +148,7 @@ class ResultDataset:
         list of str
             In order.
         """
-        return [each for batch in self._scan([ID]) for each in batch.column(0).to_pylist()]
+        return list(self.iter_ids())
 
     def get(self, object_id: str) -> Item:
         """Return the row of an object; the last one, if it was stored several times.
@@ -168,6 +183,34 @@ class ResultDataset:
         """
         arrow = self._table.schema()
         return pa.table({}) if arrow is None else pa.Table.from_batches(self._scan(), arrow)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Iterate over pieces of `to_arrow`, for stores that are larger than memory.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            In order, with the store's schema.
+        """
+        yield from self._scan()
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return each output as one array, a row an object.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By the output's name; empty where nothing was stored.
+
+        Raises
+        ------
+        StoreError
+            If the store holds predictions.
+        """
+        if self.kind == PREDICTIONS:
+            raise StoreError(f"{self._table.path} holds predictions, not arrays")
+        table = self.to_arrow()
+        return {each.name: _array(table.column(each.column), each) for each in self.outputs}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return all of it as a data frame, a row an object; needs pandas.

@@ -274,3 +274,21 @@ class Writer:
         """Put small pieces together, and let go."""
         self._rows.close(compact=compact and self.stored > 0)
         self._letters.close(compact=compact and self.buried > 0)
+
+
+def read_letters(store: str | os.PathLike[str]) -> Iterator[DeadLetter]:
+    """Iterate over a store's dead letters.
+
+    Parameters
+    ----------
+    store : str or PathLike
+        ``results.lance`` or ``results.parquet``; the letters are beside it.
+
+    Yields
+    ------
+    DeadLetter
+        In the order in which they were buried.
+    """
+    for batch in open_table(letters_path(Path(store))).scan():
+        for each in batch.to_pylist():
+            yield DeadLetter(each[POSITION], each[REASON], each[RAW] or b"", each[ID])

@@ -1,0 +1,96 @@
+"""``predsession results``: what a stream has stored, shown or written into a file of another kind."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from predsession.cli.codes import OK, say, speaks_utf8
+
+if TYPE_CHECKING:
+    from predsession.stream import ResultDataset
+
+EXAMPLES = """\
+examples:
+  predsession results show results.lance
+  predsession results show results.lance --count 100 --json
+  predsession results export results.lance --out preds.jsonl      also .csv, .parquet; .npz for arrays
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    results = commands.add_parser(
+        "results",
+        help="what a stream has stored",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inner = results.add_subparsers(required=True, metavar="CALL")
+    show = inner.add_parser("show", help="how many rows, of what, and what could not be processed")
+    show.add_argument("--count", type=int, default=10, metavar="N", help="object ids to be listed (10)")
+    show.add_argument("--json", action="store_true", help="print JSON")
+    show.set_defaults(run=_show)
+    export = inner.add_parser("export", help="write all rows into a file")
+    export.add_argument("--out", required=True, metavar="FILE",
+        help=".jsonl, .csv, .parquet, or .npz, by its name")  # fmt: skip
+    export.set_defaults(run=_export)
+    for each in (show, export):
+        each.add_argument("store", metavar="STORE", help="results.lance or results.parquet")
+
+
+def _show(args: argparse.Namespace) -> int:
+    """Run ``show``."""
+    from itertools import islice
+
+    from predsession.stream.dataset import open_results
+    from predsession.stream.writer import read_letters
+
+    dataset = open_results(args.store)
+    ids = list(islice(dataset.iter_ids(), max(0, args.count)))
+    reasons = Counter(each.reason for each in read_letters(args.store))
+    facts = {
+        "store": args.store,
+        "kind": dataset.kind,
+        "rows": len(dataset),
+        "outputs": _outputs(dataset),
+        "object_ids": ids,
+        "dead_letters": sum(reasons.values()),
+        "reasons": dict(reasons.most_common()),
+    }
+    if args.json:
+        print(json.dumps(facts, ensure_ascii=not speaks_utf8()))
+        return OK
+    print(f"{len(dataset)} rows of {dataset.kind}")
+    for name, output in _outputs(dataset).items():
+        print(f"  {_line(name)}  {output['dtype']}  {output['shape']}")
+    for each in ids:
+        print(f"    {_line(each)}")
+    if len(ids) < len(dataset):
+        print(f"    and {len(dataset) - len(ids)} more")
+    print(f"{sum(reasons.values())} dead letters")
+    for reason, count in reasons.most_common():
+        print(f"  {count:>6}  {_line(reason)}")
+    return OK
+
+
+def _outputs(dataset: ResultDataset) -> dict[str, dict[str, object]]:
+    """Return the outputs as JSON."""
+    return {each.name: {"shape": list(each.shape), "dtype": each.dtype.name} for each in dataset.outputs}
+
+
+def _line(text: str) -> str:
+    """Return a text on one line, and not too long a one."""
+    shown = text if text.isprintable() else text.encode("unicode_escape").decode()
+    return shown if len(shown) <= 200 else f"{shown[:200]}..."
+
+
+def _export(args: argparse.Namespace) -> int:
+    """Run ``export``."""
+    from predsession.stream.dataset import open_results
+    from predsession.stream.exporting import export
+
+    say(f"{args.out} has {export(open_results(args.store), args.out)} rows of {args.store}")
+    return OK
