@@ -177,11 +177,8 @@ def _answers(session: TensorSession, data: Any) -> bool:
 
 
 @pytest.mark.parametrize("compress", ["NONE", "IN", "INOUT"])
-def test_compression(request: pytest.FixtureRequest, doors: str, compress: str) -> None:
+def test_compression(doors: str, compress: str) -> None:
     """IN makes requests small, INOUT replies as well; results are the same."""
-    if compress == "INOUT" and doors.startswith("grpc"):
-        reason = "grpc.aio heeds set_compression only if the server's send_initial_metadata follows"
-        request.node.add_marker(pytest.mark.xfail(strict=True, reason=reason))
     even = np.zeros((4096, 4), np.float32)
     with (
         Proxy(doors) as proxy,
