@@ -140,11 +140,10 @@ class Held:
         """Whether it is worth reading again."""
         return len(self._buffer) * 2 <= self._most
 
-    def wait(self, seconds: float) -> None:
-        """Wait until something is taken, or done, or it is over."""
+    def room(self, seconds: float) -> bool:
+        """Wait for room, or for something else to do; return False if there was neither in time."""
         with self._changed:
-            if self.full and not self.over and not self.due:
-                self._changed.wait(seconds)
+            return self._changed.wait_for(lambda: not self.full or self.over or self.due, seconds)
 
     def put(self, message: Message) -> bool:
         """Hold a message.

@@ -129,8 +129,10 @@ def make_plan(
         "group.id": group,
         "auto.offset.reset": reset,
         "client.id": "predsession",
-        # What librdkafka fetches before it is wanted: 16 MB, not 64.
+        # What librdkafka fetches before it is wanted: 16 MB, not 64; and once that is there, it looks again
+        # after 50 ms, not after a second.
         "queued.max.messages.kbytes": 16384,
+        "fetch.queue.backoff.ms": 50,
         **_checked(options),
         # Offsets are committed by us, once results are stored; never by time.
         "enable.auto.commit": False,

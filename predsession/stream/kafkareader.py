@@ -1,7 +1,7 @@
 """The one thread that owns a Kafka consumer: it reads ahead, keeps the membership alive, commits.
 
 Invariant: nothing but this thread touches the consumer, and it asks for messages, or at least for news of the
-group, every half second, whatever those who take messages do.
+group, well within ``max.poll.interval.ms``, whatever those who take messages do.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ log = logging.getLogger("predsession.stream.kafka")
 
 _POLL = 0.1
 """Seconds for which the thread waits for a message, so the longest that a commit or the end waits for it."""
-_GRACE = 0.5
-"""Seconds for which a full buffer is no reason to pause: pausing throws away what librdkafka has fetched."""
+_GRACE = 5.0
+"""Seconds for which a full buffer is no reason to pause: pausing throws away what librdkafka has fetched, and
+reading again takes it most of a second. It is less where ``max.poll.interval.ms`` is short."""
+_POLL_INTERVAL = 300_000
 _LOOK = 0.5
 """Seconds between two looks at how far behind we are."""
 _COMMITTED = 1.0
@@ -49,6 +51,8 @@ class Reader:
         """Partitions of which it is not known where reading begins."""
         self._told: set[object] = set()
         """Kinds of trouble that were logged since the last message."""
+        interval = plan.options.get("max.poll.interval.ms", _POLL_INTERVAL)
+        self._grace = min(_GRACE, float(str(interval)) / 1000 / 4)
         self._looked = 0.0
         self._idle_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="predsession-stream-kafka", daemon=True)
@@ -112,8 +116,7 @@ class Reader:
         """Pause and resume; False while there is no room, and it is too early to pause."""
         ours = self.held.parts
         if self.held.full and self._paused != ours:
-            self.held.wait(_GRACE)
-            if not self.held.full or self.held.over or self.held.due:
+            if self.held.room(self._grace):
                 return False
             consumer.pause(in_kafkas_words(ours - self._paused))
             self._paused = ours
