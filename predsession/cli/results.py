@@ -45,12 +45,14 @@ def _show(args: argparse.Namespace) -> int:
     """Run ``show``."""
     from itertools import islice
 
-    from predsession.stream.dataset import open_results
+    from predsession.stream.dataset import ResultDataset, open_results
+    from predsession.stream.tables import open_table
     from predsession.stream.writer import read_letters
 
-    dataset = open_results(args.store)
+    letters = list(read_letters(args.store))
+    dataset = ResultDataset(open_table(args.store)) if letters else open_results(args.store)
     ids = list(islice(dataset.iter_ids(), max(0, args.count)))
-    reasons = Counter(each.reason for each in read_letters(args.store))
+    reasons = Counter(each.reason for each in letters)
     facts = {
         "store": args.store,
         "kind": dataset.kind,
@@ -63,7 +65,7 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(facts, ensure_ascii=not speaks_utf8()))
         return OK
-    print(f"{len(dataset)} rows of {dataset.kind}")
+    print(f"{len(dataset)} rows" + (f" of {dataset.kind}" if dataset.kind else ""))
     for name, output in _outputs(dataset).items():
         print(f"  {_line(name)}  {output['dtype']}  {output['shape']}")
     for each in ids:

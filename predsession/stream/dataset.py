@@ -36,7 +36,7 @@ class ResultDataset:
     def __init__(self, table: Table) -> None:
         self._table = table
         arrow = table.schema()
-        self._schema = None if arrow is None else Schema.read(arrow)
+        self._schema = None if arrow is None else Schema.read(arrow, table.path)
         self._count = table.count()
 
     def __len__(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -91,12 +92,14 @@ class Images:
         self._field = field
         self._settings = dict(settings)
         self._own = own
+        info = model.info  # asked now, before anything is taken from a source
+        version = str(info.raw.get("digest") or info.raw.get("pretrained_model") or "")
+        self._maker = Maker(info.app_name, version)
 
     @property
     def maker(self) -> Maker:
-        """Which it is, as the server says."""
-        info = self._model.info
-        return Maker(info.app_name, str(info.raw.get("digest") or info.raw.get("pretrained_model") or ""))
+        """Which it is, as the server said."""
+        return self._maker
 
     def run(self, batch: Batch) -> Outcome:
         """Return a prediction for each image, or what is wrong with it."""
@@ -131,14 +134,13 @@ class Tensors:
         self._own = own
         self._inputs = session.get_input_info(model)
         self._outputs = session.get_output_info(model)
+        facts = session.server_facts
+        self._maker = Maker(model or session.get_model_names()[0], f"{facts.name} {facts.version}".strip())
 
     @property
     def maker(self) -> Maker:
         """Which it is."""
-        facts = self._session.server_facts
-        return Maker(
-            self._model or self._session.get_model_names()[0], f"{facts.name} {facts.version}".strip()
-        )
+        return self._maker
 
     def run(self, batch: Batch) -> Outcome:
         """Return the outputs, a row for each sample."""
@@ -240,7 +242,12 @@ def open_model(
     if isinstance(model, str):
         if model.startswith(("grpc://", "grpcs://", "unix:")):
             return _tensors(model, token)
-        return Images(connect(model, token=token), image_field, settings, own=True)
+        handle = connect(model, token=token)
+        with contextlib.ExitStack() as opened:
+            opened.callback(handle.close)
+            images = Images(handle, image_field, settings, own=True)
+            opened.pop_all()  # it closes the handle itself
+            return images
     if isinstance(model, DeployedModel):
         return Images(model, image_field, settings, own=False)
     if type(model).__name__ == "TensorSession":  # not imported: its extra may not be installed
@@ -264,4 +271,8 @@ def _tensors(address: str, token: str | None) -> Tensors:
     host, slash, name = rest.partition("/") if rest else (address, "", "")
     target = f"{scheme}://{host}" if rest else address
     session = TensorSession(target, models=[name] if slash and name else None, token=token)
-    return Tensors(session, name or None, own=True)
+    with contextlib.ExitStack() as opened:
+        opened.callback(session.close)
+        tensors = Tensors(session, name or None, own=True)
+        opened.pop_all()
+        return tensors

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TypeGuard
 
 import numpy as np
@@ -163,13 +164,15 @@ class Schema:
         return cls(ARRAYS, [_output(name, array, count) for name, array in _named(results).items()])
 
     @classmethod
-    def read(cls, arrow: pa.Schema) -> Schema:
+    def read(cls, arrow: pa.Schema, where: Path) -> Schema:
         """Read the schema of a store.
 
         Parameters
         ----------
         arrow : pyarrow.Schema
             With its metadata.
+        where : Path
+            The store, named in errors.
 
         Returns
         -------
@@ -186,13 +189,13 @@ class Schema:
         if kind == PREDICTIONS:
             return cls(kind)
         if kind != ARRAYS:
-            raise StoreError("this is no store of predsession: its schema has no word of it")
+            raise StoreError(f"{where} is no store of predsession: its schema has no word of it")
         try:
             outputs = [
                 _described_output(name, said[name.encode()]) for name in arrow.names if name not in OWN
             ]
         except (KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"the store's schema is damaged: {error!r}") from None
+            raise StoreError(f"{where}: the schema is damaged: {error!r}") from None
         return cls(kind, outputs)
 
     def table(self, rows: Sequence[Row], results: Results, *, now: datetime, maker: Maker) -> pa.Table:

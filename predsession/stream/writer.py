@@ -174,7 +174,7 @@ class Writer:
         self._by_id = by_id
         table = open_table(path)
         arrow = table.schema()
-        self._schema = None if arrow is None else Schema.read(arrow)
+        self._schema = None if arrow is None else Schema.read(arrow, table.path)
         self._rows = KeyedTable(table, ID if by_id else POSITION)
         self._letters = KeyedTable(open_table(letters_path(table.path)), POSITION)
         self.stored = self.buried = 0
@@ -229,7 +229,7 @@ class Writer:
         with self._rows.turn():
             present = self._rows.table.schema()
             if self._schema is None and present is not None:  # another process has settled it in between
-                self._schema = Schema.read(present)
+                self._schema = Schema.read(present, self.table.path)
                 table = self._schema.table(rows, results, now=datetime.now(UTC), maker=maker)
             there = self.there(rows)
             if any(there):
