@@ -33,6 +33,11 @@ def double(batch: Any) -> npt.NDArray[Any]:
     return twice
 
 
+def noise(batch: Any) -> npt.NDArray[Any]:
+    """A model whose answers cannot be compressed."""
+    return np.random.default_rng(0).random((len(batch["x"]), 3)).astype(np.float32)
+
+
 def drain(session: StreamSession) -> list[str]:
     """Iterate to the end; return the ids that came, in order."""
     return [each for batch, _ in session for each in batch["object_id"]]

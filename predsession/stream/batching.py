@@ -96,21 +96,21 @@ class Batcher:
         buried = 0
         ends: float | None = None
         while True:
-            more, whole = self._fill(batch, dead, self._size - buried)
+            more, whole = self._fill(batch, dead)
             buried += more
             over = self._ended or self._stopped.is_set()
             if ends is None and (batch or buried):
                 ends = self._clock.now() + self._seconds
             left = _SLICE if ends is None else ends - self._clock.now()
-            if whole or over or left <= 0:
+            if whole or over or left <= 0 or buried >= self._size:
                 return None if over and not (batch or buried) else batch
-            if not self._try_more(batch, self._size - len(batch) - buried, min(left, _SLICE)):
+            if not self._try_more(batch, self._size - len(batch), min(left, _SLICE)):
                 return batch
 
-    def _fill(self, batch: list[Sample], dead: Callable[[DeadLetter], None], most: int) -> tuple[int, bool]:
+    def _fill(self, batch: list[Sample], dead: Callable[[DeadLetter], None]) -> tuple[int, bool]:
         """Move what waits into a batch; return how many were dead, and whether the batch is whole."""
         buried = 0
-        while self._waiting and len(batch) + buried < most:
+        while self._waiting and len(batch) < self._size:
             first = self._waiting[0]
             if isinstance(first, DeadLetter):
                 dead(first)
@@ -120,7 +120,7 @@ class Batcher:
             else:
                 batch.append(first)
             self._waiting.popleft()
-        return buried, len(batch) + buried >= most
+        return buried, len(batch) >= self._size
 
     def _try_more(self, batch: list[Sample], most: int, seconds: float) -> bool:
         """Ask the source; return whether the batch may grow. What came before an error comes first."""

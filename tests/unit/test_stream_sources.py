@@ -271,7 +271,7 @@ def test_config(config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert drain(session) == ["a"]
     assert ids(tmp_path / "out.parquet") == ["a"]
     with StreamSession.from_config(config('model = "my_model:Scaled"\nstore = "two.lance"')) as session:
-        assert np.asarray(session.process({"object_id": ["a"], "x": [2.0]})).tolist() == [6.0]
+        assert np.asarray(session.process({"object_id": ["a"], "x": np.array([2.0])})).tolist() == [6.0]
 
 
 def test_config_of_a_folder(config: Any, inbox: Path, tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_file_with_the_name_of_a_module(config: Any, tmp_path: Path) -> None:
     """A model in a file that is called like a module does not take its place."""
     (tmp_path / "json.py").write_text("def f(batch):\n    return batch['x']\n")
     with StreamSession.from_config(config('model = "json.py:f"\nstore = "s.lance"')) as session:
-        session.process({"object_id": ["a"], "x": [1]})
+        session.process({"object_id": ["a"], "x": np.ones(1)})
     import json
 
     assert hasattr(json, "dumps")
