@@ -76,6 +76,9 @@ class Door(Protocol):
     def counters(self, name: str) -> Counters | None:
         """Ask how often and how long a model ran; None where the server does not count."""
 
+    def counted(self) -> list[str]:
+        """Ask which models the server counts calls of."""
+
     def register(self, region: str, key: str, size: int) -> None:
         """Tell the server of a region of shared memory."""
 

@@ -149,6 +149,11 @@ class GrpcDoor:
             return None
         return read_counters(as_json(reply))
 
+    def counted(self) -> list[str]:
+        """Ask which models the server counts calls of."""
+        reply = self._call("ModelStatistics", pb.ModelStatisticsRequest(), pb.ModelStatisticsResponse)
+        return list(dict.fromkeys(each.name for each in reply.model_stats))
+
     def register(self, region: str, key: str, size: int) -> None:
         """Tell the server of a region of shared memory."""
         request = pb.SystemSharedMemoryRegisterRequest(name=region, key=key, byte_size=size)

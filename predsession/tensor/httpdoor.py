@@ -25,7 +25,7 @@ from predsession.tensor.address import Address
 from predsession.tensor.door import END_SECONDS, LoadParameter, Replies
 from predsession.wire.httpreply import Reply, check_status, parse_json
 from predsession.wire.jsontext import dumps
-from predsession.wire.jsontypes import JSON, JSONObject
+from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.oip.facts import (
     Counters,
     ModelConfig,
@@ -199,6 +199,11 @@ class HttpDoor:
             return read_counters(self._json("GET", f"{_model(name)}/stats"))
         except NotFoundError:
             return None
+
+    def counted(self) -> list[str]:
+        """Ask which models the server counts calls of."""
+        listed = as_list(as_object(self._json("GET", "v2/models/stats")).get("model_stats"))
+        return list(dict.fromkeys(str(as_object(each).get("name")) for each in listed))
 
     def register(self, region: str, key: str, size: int) -> None:
         """Tell the server of a region of shared memory."""

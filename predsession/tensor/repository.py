@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable
 
@@ -131,6 +132,9 @@ class Repository:
                 f"{self._door.shown} does not list its models ({error}): pass models=[...]"
             ) from None
         names = list(dict.fromkeys(each.name for each in states if each.state in {"READY", ""}))
+        if not states:  # PyTriton lists nothing, whatever it has; it counts what it has all the same
+            with contextlib.suppress(PredSessionError):
+                names = self._door.counted()
         ready = [name for name in names if self._door.model_ready(name)]
         if not ready:
             raise SourceError(

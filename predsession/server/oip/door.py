@@ -122,7 +122,7 @@ class Answers:
         reply = await self._calls.infer(asked)
         if asked.parameters.get(COMPRESS):
             context.set_compression(grpc.Compression.Gzip)
-            await context.send_initial_metadata(())  # the choice is in there: with the answer it comes too late
+            await context.send_initial_metadata(())  # which has the choice: with the answer it is too late
         return reply_to_bytes(reply)
 
     async def stream(self, requests: AsyncIterator[bytes], context: Context) -> None:

@@ -187,9 +187,9 @@ def test_options_without_a_counterpart(theirs: Theirs, way: str, folder: Path) -
             TensorSession(**options(theirs, way), local_model_path=folder)
 
 
-def test_all_that_are_ready(mlserver: Theirs, way: str) -> None:
+def test_all_that_are_ready(theirs: Theirs, way: str) -> None:
     """Without names a session has what the server's repository lists as ready."""
-    with TensorSession(**options(mlserver, way)) as session:
+    with TensorSession(**options(theirs, way)) as session:
         assert {"scale", "sums", "add"} <= set(session.get_model_names())
 
 
