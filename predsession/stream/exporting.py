@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -65,7 +66,8 @@ def export(dataset: ResultDataset, path: str | os.PathLike[str]) -> int:
     except OSError as error:
         raise SourceError(f"{out} cannot be written: {error.strerror or error}") from None
     finally:
-        unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
     return len(dataset)
 
 

@@ -121,7 +121,8 @@ class ParquetTable:
                     writer.write_table(each, row_group_size=_GROUP_ROWS)
             unfinished.replace(path)
         finally:
-            unfinished.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
 
     def _read(self, work: Callable[[], Read]) -> Read:
         """Read; if another process has put files together in the meantime, from these."""
