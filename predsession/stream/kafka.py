@@ -60,7 +60,7 @@ class KafkaSource:
     consumer_options : mapping or None
         librdkafka's, credentials among them: ``{"sasl.password": ...}``. They win, and are never shown.
     ahead : int
-        Messages that are held before they are wanted.
+        Messages that are held before they are wanted, and at most five more.
     connect_timeout : float
         Seconds for which brokers and topics may be missing at the beginning.
 

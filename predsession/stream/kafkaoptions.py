@@ -19,7 +19,7 @@ _OURS = {"on_commit", "error_cb", "logger"}
 _NEVER = {"enable.auto.commit", "enable.auto.offset.store"}
 _TO_PRODUCER = ("bootstrap.", "metadata.broker.list", "client.", "security.", "sasl.", "ssl.", "enable.ssl",
                 "socket.", "broker.address.", "oauth", "https.", "log_level", "debug")  # fmt: skip
-_SECRET = re.compile(r"password|secret|sasl|\.key|pem|jaas|oauth|token", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret|sasl\.(?!mechanism)|\.key|pem|jaas|oauth|token", re.IGNORECASE)
 _QUERY = {
     "group": "group_id",
     "auto_offset_reset": "auto_offset_reset",

@@ -22,7 +22,10 @@ log = logging.getLogger("predsession.stream.kafka")
 
 _POLL = 0.1
 """Seconds for which the thread waits for a message, so the longest that a commit or the end waits for it."""
-_GRACE = 5.0
+_TURN = 0.5
+"""Seconds between two polls while the buffer is full. Each tells of changes in the group, and may bring one
+message more: so it holds a few above what it was told to."""
+_GRACE = 2.5
 """Seconds for which a full buffer is no reason to pause: pausing throws away what librdkafka has fetched, and
 reading again takes it most of a second. It is less where ``max.poll.interval.ms`` is short."""
 _POLL_INTERVAL = 300_000
@@ -53,6 +56,7 @@ class Reader:
         """Kinds of trouble that were logged since the last message."""
         interval = plan.options.get("max.poll.interval.ms", _POLL_INTERVAL)
         self._grace = min(_GRACE, float(str(interval)) / 1000 / 4)
+        self._full_for = 0.0
         self._looked = 0.0
         self._idle_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="predsession-stream-kafka", daemon=True)
@@ -113,14 +117,18 @@ class Reader:
                 self._look(consumer)
 
     def _room(self, consumer: Consumer) -> bool:
-        """Pause and resume; False while there is no room, and it is too early to pause."""
+        """Pause and resume; False where something else is to be done before the next poll."""
         ours = self.held.parts
         if self.held.full and self._paused != ours:
-            if self.held.room(self._grace):
+            if self.held.room(_TURN):
                 return False
-            consumer.pause(in_kafkas_words(ours - self._paused))
-            self._paused = ours
-        elif self._paused and self.held.half_empty:
+            self._full_for += _TURN
+            if self._full_for >= self._grace:
+                consumer.pause(in_kafkas_words(ours - self._paused))
+                self._paused = ours
+            return True
+        self._full_for = 0.0
+        if self._paused and self.held.half_empty:
             consumer.resume(in_kafkas_words(self._paused))
             self._paused = set()
         return True
