@@ -196,18 +196,25 @@ def _source(args: argparse.Namespace) -> object:
     if args.group is not None:
         if not is_kafka or "group=" in text:
             raise SourceError(
-                f"--group is for kafka://host:port/topic without a group of its own, not {text}"
+                f"--group is for kafka://host:port/topic without a group of its own, not {_shown(text)}"
             )
         text += f"{'&' if '?' in text else '?'}group={quote(args.group, safe='')}"
     if not args.no_follow:
         return text
     if not Path(text).exists():
-        raise SourceError(f"--no-follow is for a folder that is there, not {text}")
+        raise SourceError(f"--no-follow is for a folder that is there, not {_shown(text)}")
     if Path(text).is_file():
         return text  # a video ends in any case
     from predsession.stream import FolderSource
 
     return FolderSource(text, follow=False)
+
+
+def _shown(text: str) -> str:
+    """Return a source as it may be shown."""
+    from predsession.inputs.items import printable, shown_url
+
+    return shown_url(text) if "://" in text else printable(text)
 
 
 def _settings(args: argparse.Namespace) -> dict[str, object]:

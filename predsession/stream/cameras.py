@@ -41,6 +41,9 @@ class VideoSource:
         The file.
     stride : int
         Every so many frames one.
+    name : str or None
+        What the object ids begin with; the file's name by default. Files of one name, in different folders,
+        need others to go into one store.
 
     Raises
     ------
@@ -50,13 +53,15 @@ class VideoSource:
         If the extra ``video`` is not installed.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, stride: int = 1) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, stride: int = 1, name: str | None = None) -> None:
         if not isinstance(stride, int) or stride < 1:
             raise SourceError(f"stride is {stride!r}; wanted 1 or more")
         need_av("Reading a clip")
-        self._name = Path(path).name
-        if not self._name.isascii() and self._name != printable(self._name):
-            raise SourceError(f"{printable(self._name)!r} is no name that can be stored: rename the file")
+        self._name = name or Path(path).name
+        try:
+            self._name.encode()
+        except UnicodeEncodeError:
+            raise SourceError(f"{printable(self._name)!r} is not UTF-8, and no id: pass name=") from None
         self._clip = probe(path)
         self._reader = ClipReader(self._clip)
         self._stride = stride

@@ -340,15 +340,19 @@ class StreamSession:
         Raises
         ------
         SessionBusyError
-            If it is called from within the batch in hand.
+            If it is called from within the batch in hand, or from within itself, in a signal handler.
         """
         if threading.get_ident() in {self._working, self._asker}:
             raise SessionBusyError("close() comes after the batch in hand, not within it: stop() is for that")
         self._stopped.set()
         with self._lock:  # the batch in hand is finished
-            if not self._closed:
-                self._closed = True
-                self._let_go()
+            self._working = threading.get_ident()
+            try:
+                if not self._closed:
+                    self._closed = True
+                    self._let_go()
+            finally:
+                self._working = None
         if self._dataset is None:
             self._dataset = ResultDataset(open_table(self._writer.table.path))
         return self._dataset

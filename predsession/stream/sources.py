@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from predsession.errors import SourceError
+from predsession.inputs.items import shown_url
 from predsession.stream.samples import Decode
 from predsession.stream.source import IterableSource, Source
 
@@ -61,7 +62,7 @@ def _named(text: str, decode: Decode | None, ahead: int) -> Source:
 
         return KafkaSource.from_url(text, decode=decode, ahead=ahead)
     if decode is not None:
-        raise SourceError(f"decode= is for iterables and kafka://; {text} gives images")
+        raise SourceError("decode= is for iterables and kafka://; folders, videos and cameras give images")
     if text.startswith(CAMERAS):
         from predsession.stream.cameras import CameraSource
 
@@ -75,7 +76,8 @@ def _named(text: str, decode: Decode | None, ahead: int) -> Source:
         from predsession.stream.cameras import VideoSource
 
         return VideoSource(path)
-    raise SourceError(f"{text!r} is no folder, no video and no camera, and does not begin with kafka://")
+    shown = shown_url(text) if "://" in text else text
+    raise SourceError(f"{shown!r} is no folder, no video and no camera, and does not begin with kafka://")
 
 
 def kinds() -> Mapping[str, Callable[[], Callable[..., Source]]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stream_kit import KINDS, double, drain, ids, named, numbered, reasons
+from stream_kit import KINDS, Recorded, double, drain, ids, named, numbered, reasons, samples
 
 from predsession.errors import StoreError
 from predsession.stream import StreamSession, open_results
@@ -150,6 +150,35 @@ def test_full_disk(tmp_path: Path, kind: str) -> None:
     with StreamSession(double, numbered(3, 102), store) as session:
         drain(session)
     assert ids(store) == named(5, 100)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no file system may be mounted here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_full_file_system(small_disk: Path, kind: str) -> None:
+    """Where no space is left, what was told is in the store, and the store opens and reads."""
+    store = small_disk / f"r.{kind}"
+    source = Recorded(samples(100_000))
+    chance = np.random.default_rng(0)
+    with (
+        pytest.raises(StoreError, match="No space left"),
+        StreamSession(lambda b: chance.random((len(b["x"]), 50)), source, store, batch_size=500) as session,
+    ):
+        drain(session)
+    stored = ids(store)
+    assert len(stored) > 1000
+    assert [f"t:0:{name[1:]}" for name in stored] == source.positions
 
 
 def test_append_that_fails_once(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

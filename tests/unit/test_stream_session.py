@@ -515,3 +515,99 @@ def test_latency(store: Path) -> None:
             sizes.append(len(batch["object_id"]))  # type: ignore[arg-type]
     assert sum(sizes) == 20
     assert max(sizes) == 5, "a sample each quarter of a second, and one second to wait"
+
+
+def test_close_within_close(store: Path) -> None:
+    """close() in a signal handler that breaks into close() is refused; it is no deadlock."""
+
+    class Signalled(Recorded):
+        def close(self) -> None:
+            super().close()
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    session = StreamSession(double, Signalled(samples(2)), store)
+    refused = []
+
+    def handler(*_: object) -> None:
+        with pytest.raises(SessionBusyError):
+            session.close()
+        refused.append(1)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        drain(session)
+        assert session.close().ids() == named(2)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert refused
+
+
+def test_sources_of_the_session_in_threads(tmp_path: Path) -> None:
+    """Two sessions in two threads of one process may write to one store: each object is there once."""
+    for kind in KINDS:
+        store = tmp_path / f"both.{kind}"
+        sessions = [StreamSession(double, numbered(40, first), store, batch_size=3) for first in (0, 20)]
+        threads = [threading.Thread(target=drain, args=(each,)) for each in sessions]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        for session in sessions:
+            session.close()
+        assert sorted(ids(store)) == sorted(named(60))
+
+
+def test_secrets(store: Path) -> None:
+    """What is no source is shown without what may be secret."""
+    with pytest.raises(SourceError) as caught:
+        StreamSession(double, "ftp://user:s3cret@host/x?key=s3cret", store)
+    assert "s3cret" not in str(caught.value)
+
+
+class Tensor:
+    """What of a tensor of torch's is used: on a device, and not to be made an array of with its gradient."""
+
+    def __init__(self, array: Any, *, here: bool = False) -> None:
+        self._array, self._here = np.asarray(array), here
+        self.ndim = self._array.ndim
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, place: Any) -> Tensor:
+        return Tensor(self._array[place], here=self._here)
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        if not self._here:
+            raise TypeError("on a device")
+        if self._array.dtype == np.float16:
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return self._array
+
+    def detach(self) -> Tensor:
+        """Let go of the gradient."""
+        return self
+
+    def cpu(self) -> Tensor:
+        """Fetch."""
+        return Tensor(self._array, here=True)
+
+
+def test_tensors(store: Path) -> None:
+    """Batches by hand may hold tensors; a model may return them, and process() gives NumPy's."""
+    seen = []
+
+    def model(batch: Any) -> Any:
+        seen.append(batch["x"])
+        return {"y": batch["x"]}
+
+    with StreamSession(model, store=store) as session:
+        for names in (["a", "b"], ["b", "c"]):
+            results = session.process({"object_id": names, "x": Tensor(np.ones((2, 3), np.float32))})
+            assert isinstance(results, dict)
+            assert isinstance(results["y"], np.ndarray)
+        assert all(isinstance(each, Tensor) for each in seen)
+        assert [len(each) for each in seen] == [2, 1]
+        with pytest.raises(StoreError, match="makes no array: Got unsupported ScalarType BFloat16"):
+            session.process({"object_id": ["d"], "x": Tensor(np.ones((1, 3), np.float16))})
+    assert ids(store) == ["a", "b", "c"]
