@@ -22,6 +22,7 @@ Place = tuple[str, int, int]
 
 _AGAIN = 1.0
 """Seconds after which a commit that failed is tried again."""
+_AGAIN_AT_END = 0.1
 
 
 class Held:
@@ -42,6 +43,7 @@ class Held:
         self._asked = 0
         """Commits that have no answer yet."""
         self._not_before = 0.0
+        self._again = _AGAIN
         self.closing = threading.Event()
         """Set once no more is wanted."""
 
@@ -189,6 +191,7 @@ class Held:
         with self._changed:
             self._buffer.clear()
             self._not_before = 0.0
+            self._again = _AGAIN_AT_END
 
     def learn(self, part: Part, *, end: int = -1, begin: int = -1) -> None:
         """Take down where a partition ends, and where reading begins; -1 for what is not known.
@@ -215,12 +218,12 @@ class Held:
         """Whether something can be committed now: one commit at a time, none right after one has failed."""
         if self._asked or time.monotonic() < self._not_before:
             return False
-        return any(each.due for each in self._ledgers.values())
+        return self.unsettled
 
     @property
-    def asked(self) -> bool:
-        """Whether a commit has no answer yet."""
-        return self._asked > 0
+    def unsettled(self) -> bool:
+        """Whether something that is done is not committed yet."""
+        return self._asked > 0 or any(each.due for each in self._ledgers.values())
 
     def to_commit(self, parts: Iterable[Part]) -> list[TopicPartition]:
         """Return what the broker is now to take down, if anything; `answered` has to follow.
@@ -274,7 +277,7 @@ class Held:
                 else:
                     failed = trouble
                     ledger.failed()
-                    self._not_before = time.monotonic() + _AGAIN
+                    self._not_before = time.monotonic() + self._again
             self._changed.notify_all()
         return failed
 

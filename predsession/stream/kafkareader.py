@@ -150,7 +150,7 @@ class Reader:
         self.held.forget()
         try:
             consumer.pause(in_kafkas_words(self.held.parts))
-            while (self.held.asked or self.held.due) and time.monotonic() < ends:
+            while self.held.unsettled and time.monotonic() < ends:
                 self._commit(consumer)
                 consumer.poll(0.02)  # for the answer; a message that still comes will come again
         finally:
