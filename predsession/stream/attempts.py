@@ -29,8 +29,8 @@ Done = tuple[Batch, Results] | None
 
 # No sample's fault: the next ones would go the same way, and all would be dead that a server is gone from.
 _NOBODYS = (
-    TransportError, AuthError, NotFoundError, RateLimitError, SessionClosedError, MissingExtraError,
-    MemoryError,
+    StoreError, TransportError, AuthError, NotFoundError, RateLimitError, SessionClosedError,
+    MissingExtraError, MemoryError,
 )  # fmt: skip
 _GATEWAY = frozenset({502, 503, 504})
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import SourceError
-from predsession.stream.schema import ID
+from predsession.stream.schema import ID, Row
 
 Column = Sequence[object] | npt.NDArray[np.generic]
 """The values of one field, a sample each."""
@@ -86,6 +86,11 @@ class Batch(dict[str, object]):
     def ids(self) -> list[str]:
         """The object ids."""
         return [str(each) for each in self._columns[ID]]
+
+    @property
+    def rows(self) -> list[Row]:
+        """What is known of the rows that become of it."""
+        return [Row(name, place or None) for name, place in zip(self.ids, self.positions, strict=True)]
 
     @property
     def count(self) -> int:

@@ -223,14 +223,14 @@ class Schema:
             If they do not fit; the message has both sides.
         """
         count = len(rows)
-        columns: list[pa.Array] = [
-            pa.array([row.id for row in rows], pa.string()),
-            pa.array([row.position for row in rows], pa.string()),
-            pa.repeat(pa.scalar(now, pa.timestamp("us", tz="UTC")), count),
-            pa.repeat(pa.scalar(maker.name or None, pa.string()), count),
-            pa.repeat(pa.scalar(maker.version or None, pa.string()), count),
-        ]
         try:
+            columns: list[pa.Array] = [
+                pa.array([row.id for row in rows], pa.string()),
+                pa.array([row.position for row in rows], pa.string()),
+                pa.repeat(pa.scalar(now, pa.timestamp("us", tz="UTC")), count),
+                pa.repeat(pa.scalar(maker.name or None, pa.string()), count),
+                pa.repeat(pa.scalar(maker.version or None, pa.string()), count),
+            ]
             if self.kind == PREDICTIONS:
                 columns += records.columns(self._predictions(results, count))
             else:

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,9 +24,10 @@ from predsession.stream.batching import Batcher, Flag
 from predsession.stream.config import check_arguments, read_config
 from predsession.stream.counting import Counts, StreamProgress
 from predsession.stream.dataset import ResultDataset
+from predsession.stream.ending import end_all, let_be
 from predsession.stream.models import open_model
 from predsession.stream.samples import Batch, DeadLetter, Decode, batch_of
-from predsession.stream.schema import Results, Row
+from predsession.stream.schema import Results
 from predsession.stream.source import Source
 from predsession.stream.sources import open_source
 from predsession.stream.tables import open_table
@@ -120,6 +122,8 @@ class StreamSession:
             self._batcher = Batcher(
                 self._source, batch_size, flush_after, clock=self._clock, stopped=self._stopped
             )
+        # A session that is forgotten, or open when the interpreter ends, leaves no thread and no connection.
+        self._forgotten = weakref.finalize(self, let_be, self._source, self._runner)
         self._counts = Counts(StreamProgress() if show_progress else None, self._clock)
         self._working: int | None = None
         self._asker: int | None = None
@@ -279,7 +283,7 @@ class StreamSession:
             positions = batch.positions
             batch = self._fresh(batch)
             done, letters = self._attempts.run(batch) if batch.count else (None, [])
-            stored = 0 if done is None else self._writer.store(_rows(done[0]), done[1], self._runner.maker)
+            stored = 0 if done is None else self._writer.store(done[0].rows, done[1], self._runner.maker)
             self._bury(letters)
             self._tell(positions)
             self._counts.add(stored, len(positions) - batch.count, self._behind())
@@ -290,7 +294,7 @@ class StreamSession:
 
     def _fresh(self, batch: Batch) -> Batch:
         """Return a batch without what is stored, and with each object once."""
-        rows = _rows(batch)
+        rows = batch.rows
         there = self._writer.there(rows)
         keys = [row.id if self._skip_stored else row.position or object() for row in rows]
         first = {key: place for place, key in reversed(list(enumerate(keys)))}
@@ -350,6 +354,7 @@ class StreamSession:
             try:
                 if not self._closed:
                     self._closed = True
+                    self._forgotten.detach()
                     self._let_go()
             finally:
                 self._working = None
@@ -362,23 +367,9 @@ class StreamSession:
         # Whoever asks the source sees that it is over. One that never answers is closed all the same.
         asked = self._taking.acquire(timeout=_PATIENCE)
         try:
-            ends: list[Callable[[], object]] = [
-                self._runner.close,
-                partial(self._writer.close, compact=True),
-                self._counts.close,
-            ]
-            if self._source is not None:
-                ends.insert(0, self._source.close)
-            first: BaseException | None = None
-            for end in ends:
-                try:
-                    end()
-                except BaseException as error:  # noqa: BLE001 - it is raised when all is done
-                    if first is not None:
-                        log.warning("closing, also failed: %r", error)
-                    first = first or error
-            if first is not None:
-                raise first
+            store = partial(self._writer.close, compact=True)
+            source = [] if self._source is None else [self._source.close]
+            end_all([*source, self._runner.close, store, self._counts.close])
         finally:
             if asked:
                 self._taking.release()
@@ -409,8 +400,3 @@ class StreamSession:
             if error is None:
                 raise
             log.warning("closing after %r failed, too: %r", error, failed)
-
-
-def _rows(batch: Batch) -> list[Row]:
-    """Return what is known of a batch's rows."""
-    return [Row(name, place or None) for name, place in zip(batch.ids, batch.positions, strict=True)]

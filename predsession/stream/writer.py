@@ -10,7 +10,10 @@ import contextlib
 import fcntl
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,7 +71,9 @@ class KeyedTable:
         self.table = table
         self._key = key
         self._known = Known()
+        self._own = threading.RLock()
         self._lock: int | None = None
+        self._unlock: Callable[[], object] | None = None
         self._last = b""
         self._learn()
 
@@ -98,26 +103,28 @@ class KeyedTable:
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """Have the table alone, and know what others have added; raises `StoreError` where it cannot be."""
-        if self._lock is None:
-            path = self.table.path.with_name(f"{self.table.path.name}.lock")
+        with self._own:  # a lock of the kernel's is between processes
+            if self._lock is None:
+                path = self.table.path.with_name(f"{self.table.path.name}.lock")
+                try:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                    self._unlock = weakref.finalize(self, os.close, self._lock)
+                except OSError as error:
+                    raise StoreError(f"{path} cannot be written to: {error}") from None
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
             except OSError as error:
-                raise StoreError(f"{path} cannot be written to: {error}") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-        except OSError as error:
-            raise StoreError(f"{self.table.path} cannot be locked: {error}") from None
-        try:
-            last = os.pread(self._lock, _MARK, 0)
-            if last != self._last:  # somebody else was here since
-                self.table.refresh()
-                self._learn()
-                self._last = last
-            yield
-        finally:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
+                raise StoreError(f"{self.table.path} cannot be locked: {error}") from None
+            try:
+                last = os.pread(self._lock, _MARK, 0)
+                if last != self._last:  # somebody else was here since
+                    self.table.refresh()
+                    self._learn()
+                    self._last = last
+                yield
+            finally:
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def add(self, rows: pa.Table, texts: Iterable[str]) -> None:
         """Add rows; for whoever has the `turn`.
@@ -154,9 +161,9 @@ class KeyedTable:
         except StoreError as error:  # the rows are there all the same
             log.warning("small pieces were not put together: %s", error)
         finally:
-            if self._lock is not None:
-                os.close(self._lock)
-                self._lock = None
+            if self._unlock is not None:
+                self._unlock()
+            self._lock = self._unlock = None
 
 
 class Writer:
@@ -256,12 +263,22 @@ class Writer:
         """
         if not letters:
             return
+        letters = [replace(each, position=_text(each.position)) for each in letters]
         with self._letters.turn():
             there = self._letters.there([each.position for each in letters])
             fresh = {each.position: each for each in letters if each.position not in there}.values()
             if fresh:
                 now = datetime.now(UTC)
-                rows = [[each.position, each.object_id, each.reason, each.raw, now] for each in fresh]
+                rows = [
+                    [
+                        each.position,
+                        each.object_id and _text(each.object_id),
+                        _text(each.reason),
+                        each.raw,
+                        now,
+                    ]
+                    for each in fresh
+                ]
                 columns = [
                     pa.array(list(column), field.type)
                     for column, field in zip(zip(*rows, strict=True), LETTERS, strict=True)
@@ -292,3 +309,8 @@ def read_letters(store: str | os.PathLike[str]) -> Iterator[DeadLetter]:
     for batch in open_table(letters_path(Path(store))).scan():
         for each in batch.to_pylist():
             yield DeadLetter(each[POSITION], each[REASON], each[RAW] or b"", each[ID])
+
+
+def _text(text: str) -> str:
+    """Return a text as it can be stored: lone surrogates are escaped."""
+    return text.encode(errors="backslashreplace").decode()

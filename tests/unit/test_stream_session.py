@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from predictions import found
+from server_kit import until
 from stream_kit import KINDS, Recorded, double, drain, ids, named, numbered, reasons, samples
 
 from predsession.errors import (
@@ -23,7 +25,7 @@ from predsession.errors import (
     SourceError,
     StoreError,
 )
-from predsession.stream import DeadLetter, StreamSession
+from predsession.stream import DeadLetter, Sample, StreamSession
 from predsession.testing import FakeClock
 
 
@@ -611,3 +613,32 @@ def test_tensors(store: Path) -> None:
         with pytest.raises(StoreError, match="makes no array: Got unsupported ScalarType BFloat16"):
             session.process({"object_id": ["d"], "x": Tensor(np.ones((1, 3), np.float16))})
     assert ids(store) == ["a", "b", "c"]
+
+
+def test_forgotten(store: Path) -> None:
+    """A session that is forgotten closes its source, and leaves no thread and no open file."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    source = Recorded(samples(9))
+    session = StreamSession(double, source, store, batch_size=2)
+    next(iter(session))
+    other = StreamSession(double, numbered(10**6), store)
+    next(iter(other))
+    del session, other
+    gc.collect()
+    assert source.closes == 1
+    until(lambda: not [each for each in threading.enumerate() if "predsession" in each.name], "no thread")
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+def test_words_that_are_no_text(store: Path) -> None:
+    """A dead letter whose words are no text is put away all the same, escaped: it is no poison."""
+
+    def decode(raw: Any) -> Any:
+        raise ValueError("half a character: \ud800")
+
+    with StreamSession(double, [b"x"], store, decode=decode) as session:
+        drain(session)
+    assert list(reasons(store).values()) == ["ValueError: half a character: \\ud800"]
+    source = Recorded([Sample({"object_id": "a", "x": np.ones(3)}, "t:\ud800")])
+    with pytest.raises(StoreError, match="cannot be stored"), StreamSession(double, source, store) as session:
+        drain(session)
