@@ -377,9 +377,7 @@ class StreamSession:
     @property
     def dataset(self) -> ResultDataset:
         """What is stored: at the end all of it, before that what there is at the moment."""
-        if self._dataset is not None:
-            return self._dataset
-        return ResultDataset(open_table(self._writer.table.path))
+        return ResultDataset(open_table(self._writer.table.path)) if self._dataset is None else self._dataset
 
     @property
     def counts(self) -> Counts:
