@@ -58,6 +58,13 @@ class DeadLetter:
     raw: bytes = field(default=b"", repr=False)
     object_id: str | None = None
 
+    def __post_init__(self) -> None:
+        """Escape lone surrogates: whatever a decoder says, it must be logged and stored."""
+        for name in ("position", "reason", "object_id"):
+            text = getattr(self, name)
+            if text is not None:
+                object.__setattr__(self, name, text.encode(errors="backslashreplace").decode())
+
 
 class Batch(dict[str, object]):
     """Samples together: ``object_id``, a list of str, and a list or an array for each field.
