@@ -13,7 +13,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -263,22 +262,12 @@ class Writer:
         """
         if not letters:
             return
-        letters = [replace(each, position=_text(each.position)) for each in letters]
         with self._letters.turn():
             there = self._letters.there([each.position for each in letters])
             fresh = {each.position: each for each in letters if each.position not in there}.values()
             if fresh:
                 now = datetime.now(UTC)
-                rows = [
-                    [
-                        each.position,
-                        each.object_id and _text(each.object_id),
-                        _text(each.reason),
-                        each.raw,
-                        now,
-                    ]
-                    for each in fresh
-                ]
+                rows = [[each.position, each.object_id, each.reason, each.raw, now] for each in fresh]
                 columns = [
                     pa.array(list(column), field.type)
                     for column, field in zip(zip(*rows, strict=True), LETTERS, strict=True)
@@ -309,8 +298,3 @@ def read_letters(store: str | os.PathLike[str]) -> Iterator[DeadLetter]:
     for batch in open_table(letters_path(Path(store))).scan():
         for each in batch.to_pylist():
             yield DeadLetter(each[POSITION], each[REASON], each[RAW] or b"", each[ID])
-
-
-def _text(text: str) -> str:
-    """Return a text as it can be stored: lone surrogates are escaped."""
-    return text.encode(errors="backslashreplace").decode()
