@@ -11,22 +11,20 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypedDict
 from urllib.parse import urlsplit
 
 import requests
-import urllib3
 from requests.adapters import HTTPAdapter
 from requests_toolbelt import MultipartEncoder
 
 from predsession import errors
 from predsession.http.auth import Credentials, Secret, check_endpoint, secrets_in, show_url
-from predsession.http.discretion import discreet
 from predsession.http.loopback import is_loopback
 from predsession.http.reading import REDIRECTS, TARGET, Untempted, prepared, read_reply, redirected
+from predsession.http.translation import translated
 from predsession.inputs.uploads import Part, PartReader
 from predsession.wire.calls import Call
 from predsession.wire.httpreply import Reply, check_status
@@ -152,7 +150,7 @@ class HttpTransport:
         how = self._how(url, read_timeout)
         try:
             with (
-                _translated(shown),
+                translated(shown),
                 self._pool.post(
                     url, data=body, headers=headers, allow_redirects=False, stream=True, **how
                 ) as answer,
@@ -202,7 +200,7 @@ class HttpTransport:
         url = Secret(f"{self._endpoint}/{place}")
         how = self._how(url, read_timeout)
         with (
-            _translated(shown),
+            translated(shown),
             self._pool.request(
                 method,
                 url,
@@ -288,7 +286,7 @@ class HttpTransport:
         """Get a body, bounded in size and time; no redirect is followed."""
         shown, ends = show_url(url), time.monotonic() + self._options.read_timeout
         with (
-            _translated(shown),
+            translated(shown),
             session.get(
                 url, headers=headers, stream=True, allow_redirects=False, **self._how(url, None)
             ) as answer,
@@ -372,73 +370,3 @@ def _proxies_for(url: str, given: Mapping[str, str] | None) -> dict[str, str]:
         return {}
     proxies = requests.utils.get_environ_proxies(url) if given is None else given
     return {scheme: Secret(proxy) for scheme, proxy in proxies.items()}  # each may hold a password
-
-
-@contextmanager
-def _translated(shown: str) -> Iterator[None]:
-    """Turn what requests raises into our errors; the original's text may hold a URL, so it is not kept."""
-    try:
-        with discreet():
-            yield
-    except requests.RequestException as error:
-        raise _translate(error, shown) from None
-    except urllib3.exceptions.HTTPError as error:
-        # requests lets some of these through while a streamed body is read.
-        timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
-        kind = errors.RequestTimeoutError if timed_out else errors.TransportError
-        raise kind(f"the connection to {shown} broke: {_detail(_cause(error))}", url=shown) from None
-
-
-_UNSENT = (
-    urllib3.exceptions.NewConnectionError,
-    urllib3.exceptions.NameResolutionError,
-    urllib3.exceptions.ConnectTimeoutError,
-)
-
-
-def _translate(error: requests.RequestException, shown: str) -> errors.TransportError:
-    """Return our error for one of requests'."""
-    cause = _cause(error)
-    if isinstance(error, requests.exceptions.SSLError):
-        return errors.ConnectError(
-            f"cannot trust {shown}: {_detail(cause)}. For a certificate of your own authority pass "
-            "verify='/path/to/ca.pem'.",
-            url=shown,
-            permanent=True,
-        )
-    if isinstance(error, requests.exceptions.ProxyError) or isinstance(cause, urllib3.exceptions.ProxyError):
-        return errors.ConnectError(
-            f"cannot reach {shown} through the proxy: {_detail(cause)}. Pass proxies={{}} to use none.",
-            url=shown,
-        )
-    if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
-        return errors.ConnectError(f"{shown} is not a usable URL", url=shown, permanent=True)
-    if isinstance(error, requests.ConnectTimeout) or isinstance(cause, _UNSENT):
-        return errors.ConnectError(
-            f"cannot reach {shown}: {_detail(cause)}. Is the server running, and the address right?",
-            url=shown,
-        )
-    if isinstance(error, requests.Timeout) or "timed out" in str(cause):
-        return errors.RequestTimeoutError(
-            f"{shown} gave no answer in time; pass a larger timeout= if it may take that long", url=shown
-        )
-    return errors.TransportError(f"the connection to {shown} broke: {_detail(cause)}", url=shown)
-
-
-def _cause(error: BaseException) -> BaseException:
-    """Return the innermost exception: requests and urllib3 wrap it several times."""
-    for _ in range(8):
-        inner = getattr(error, "reason", None) or next(
-            (arg for arg in error.args if isinstance(arg, BaseException)), None
-        )
-        if not isinstance(inner, BaseException):
-            break
-        error = inner
-    return error
-
-
-def _detail(cause: BaseException) -> str:
-    """Describe a cause without the address it may hold."""
-    reason = cause.__cause__ or cause.__context__ or cause
-    text = getattr(reason, "strerror", None) or getattr(reason, "verify_message", None)
-    return str(text) if text else type(cause).__name__
