@@ -34,6 +34,9 @@ _PARTS = (
     "infer_duration", "pospr_duration",
 )  # fmt: skip
 
+_ANY_SIDE = 224
+"""What is advised where any will do."""
+
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
@@ -270,8 +273,9 @@ def _noise(
 
     sides = tuple(valid) if isinstance(valid, list) else ()
     if shape is None and -1 in sides:
+        some = ",".join(str(_ANY_SIDE if side == -1 else side) for side in sides)
         raise SourceError(
-            f"{name} has the shape {list(sides)}: say --shape {name}={','.join(map(str, sides))}"
+            f"{name} has the shape {list(sides)}, -1 for any: say such as --shape {name}={some}"
         )
     if dtype.kind == "O":
         raise SourceError(f"{name} takes texts, for which there is no noise: hand in a file")

@@ -20,6 +20,8 @@ from predsession.errors import (
     SessionClosedError,
     SourceError,
 )
+from predsession.rpc.flight import Awaited
+from predsession.tensor.answers import check_output, placed
 from predsession.tensor.containers import Data
 from predsession.tensor.door import Door
 from predsession.tensor.htensor import HTensor
@@ -29,7 +31,7 @@ from predsession.tensor.residency import HereOnly, Output, Residency, Sent, byte
 from predsession.tensor.table import Table, Turn
 from predsession.tensor.way import Way
 from predsession.wire.oip.facts import Counters, TensorFacts
-from predsession.wire.oip.messages import InferReply, InferRequest, Parameter, Wanted
+from predsession.wire.oip.messages import InferReply, InferRequest, Parameter, Tensor, Wanted
 from predsession.wire.oip.packing import unpack
 from predsession.wire.oip.residency import TIMINGS, UNKNOWN_KEY
 
@@ -158,7 +160,7 @@ class Calling:
             If a key stays in use by the calls before it.
         """
         going = self._begin(plan, meter)
-        outcome: Future[Results] = Future()
+        outcome: Future[Results] = Awaited(f"call of {plan.model.name!r}")
         try:
             self._send(going, outcome, again=True)
         except BaseException as error:
@@ -292,7 +294,12 @@ class Calling:
             if each.key is not None and each.packed is not None:
                 kept = Kept(each.given.datatype, each.given.shape)
                 self.table.put(each.key, kept, each.given.stamp, each.digest)
-        tensors = {tensor.name: tensor for tensor in reply.outputs}
+        told = {facts.name: facts.datatype for facts in plan.model.outputs}
+        tensors: dict[str, Tensor] = {}
+        for tensor in reply.outputs:
+            check_output(tensor, told.get(tensor.name))
+            if tensors.setdefault(tensor.name, tensor) is not tensor:
+                raise ProtocolError(f"the reply has output {tensor.name!r} twice")
         wishes = plan.wishes or tuple(
             Wish(TensorFacts(each.name, each.datatype, each.shape)) for each in reply.outputs
         )
@@ -309,19 +316,12 @@ class Calling:
         """Return one output as the caller has it."""
         data: Data | None = None
         if output.data is not None:
-            try:
-                # A copy: what came may not be written to, and what is the caller's may.
-                array = unpack(output.data, output.datatype, output.shape).copy()
-            except ProtocolError as error:
-                raise ProtocolError(
-                    f"output {wish.facts.name!r} of {going.plan.model.name!r} at {self._door.shown}: {error}"
-                ) from None
+            # A copy: what came may not be written to, and what is the caller's may.
+            array = unpack(output.data, output.datatype, output.shape).copy()
             data = going.plan.container.of(array)
         if not wish.configured:
             if data is None:
-                raise ProtocolError(
-                    f"output {wish.facts.name!r} at {self._door.shown} came without its bytes"
-                )
+                raise ProtocolError(f"output {wish.facts.name!r} came without its bytes")
             return data
         made = HTensor.made(data, wish.device, wish.key, shape=output.shape, container=going.plan.container)
         if wish.there and wish.key is not None:
@@ -378,6 +378,8 @@ class Calling:
         if self._way.closed and isinstance(error, PredSessionError):
             # Whatever the server made of it, and however far it had come.
             return SessionClosedError("close_server() has ended this session while the call was under way")
+        if isinstance(error, ProtocolError):
+            return placed(error, going.plan.model.name, self._door.shown)
         if isinstance(error, PredSessionError):
             error.add_note(f"model {going.plan.model.name!r}")
         return error

@@ -173,6 +173,8 @@ def find_local(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]])
     SourceError
         If one is not there, is no model, or two have one name.
     """
+    if not isinstance(paths, str | os.PathLike | Iterable):
+        raise SourceError(f"local_model_path is {paths!r}; wanted an ONNX file or a model's folder")
     each = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not each:
         raise SourceError("local_model_path is empty; wanted an ONNX file or a model's folder")

@@ -70,8 +70,8 @@ class Door(Protocol):
     def load(self, name: str, parameters: Mapping[str, LoadParameter], seconds: float) -> None:
         """Have a model loaded."""
 
-    def unload(self, name: str, seconds: float) -> None:
-        """Have a model unloaded."""
+    def unload(self, name: str, seconds: float, session: str = "") -> None:
+        """Have a model unloaded; as far as one session is concerned, where our server is told of one."""
 
     def counters(self, name: str) -> Counters | None:
         """Ask how often and how long a model ran; None where the server does not count."""
@@ -81,6 +81,9 @@ class Door(Protocol):
 
     def register(self, region: str, key: str, size: int) -> None:
         """Tell the server of a region of shared memory."""
+
+    def knows(self, region: str) -> bool:
+        """Ask whether the server knows a region of shared memory."""
 
     def unregister(self, region: str) -> None:
         """Tell the server to forget one."""

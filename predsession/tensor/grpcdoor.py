@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from predsession.errors import NotFoundError, ProtocolError, ServerFaultError
+from predsession.errors import NotFoundError, ProtocolError, ResponseError, ServerFaultError
 from predsession.rpc.channel import Channel, Manner
 from predsession.rpc.faults import refused
 from predsession.rpc.flight import Ask, Stream
@@ -31,6 +31,7 @@ from predsession.wire.oip.facts import (
 from predsession.wire.oip.messages import InferReply, InferRequest
 from predsession.wire.oip.methods import MAX_MESSAGE_BYTES, METHODS, OUR_METHODS
 from predsession.wire.oip.protobuf import reply_from_bytes, reply_from_message, request_to_bytes
+from predsession.wire.oip.residency import SESSION
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -135,9 +136,11 @@ class GrpcDoor:
                 request.parameters[key].string_param = value
         self._call("RepositoryModelLoad", request, pb.RepositoryModelLoadResponse, seconds)
 
-    def unload(self, name: str, seconds: float) -> None:
-        """Have a model unloaded."""
+    def unload(self, name: str, seconds: float, session: str = "") -> None:
+        """Have a model unloaded; as far as one session is concerned, where our server is told of one."""
         request = pb.RepositoryModelUnloadRequest(model_name=name)
+        if session:
+            request.parameters[SESSION].string_param = session
         self._call("RepositoryModelUnload", request, pb.RepositoryModelUnloadResponse, seconds)
 
     def counters(self, name: str) -> Counters | None:
@@ -158,6 +161,15 @@ class GrpcDoor:
         """Tell the server of a region of shared memory."""
         request = pb.SystemSharedMemoryRegisterRequest(name=region, key=key, byte_size=size)
         self._call("SystemSharedMemoryRegister", request, pb.SystemSharedMemoryRegisterResponse)
+
+    def knows(self, region: str) -> bool:
+        """Ask whether the server knows a region of shared memory."""
+        request = pb.SystemSharedMemoryStatusRequest(name=region)
+        try:
+            reply = self._call("SystemSharedMemoryStatus", request, pb.SystemSharedMemoryStatusResponse)
+        except ResponseError:
+            return False
+        return region in reply.regions
 
     def unregister(self, region: str) -> None:
         """Tell the server to forget one."""

@@ -57,11 +57,22 @@ class ModelHandle:
         for name, value in state.items():
             setattr(self, name, value)
         self._owner, self._sessions, self._lock = None, 0, threading.Lock()
+        self.server.note(self)
 
     @property
     def closed(self) -> bool:
         """Whether the models were let go."""
         return self._closed
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions of this process use it."""
+        return self._sessions
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it came from another process, or another handle, which has the models."""
+        return os.getpid() != self._owner
 
     def entered(self) -> None:
         """Take down that a session uses it.
@@ -89,21 +100,25 @@ class ModelHandle:
         SessionClosedError
             If a session uses them, or another process made them.
         """
-        if os.getpid() != self._owner:
+        if self.is_copy:
             raise SessionClosedError(
                 f"{', '.join(self.names)} belongs to the handle that init_model() returned, in its process: "
                 "deinit_model() of that one lets it go; this is a copy"
             )
         if self._sessions:
-            raise SessionClosedError(
-                f"close_server() of the session comes before deinit_model(): {self._sessions} of them "
-                f"use {', '.join(self.names)}"
-            )
+            raise SessionClosedError(self._used("deinit_model()"))
         self.close()
+
+    def _used(self, what: str) -> str:
+        """Say that sessions use it, and what comes first."""
+        return (
+            f"close_server() of the session comes before {what}: {self._sessions} of them "
+            f"use {', '.join(self.names)}"
+        )
 
     def close(self) -> None:
         """Let the models go, if they are ours, whoever uses them; it may be done twice."""
-        if os.getpid() == self._owner and not self._closed:
+        if not self.is_copy and not self._closed:
             self._closed = True
             self._finalizer()
 
@@ -114,8 +129,11 @@ class ModelHandle:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the models go."""
+        """Let the models go; raise `SessionClosedError` if sessions used them, and nothing else is raised."""
+        used = self._sessions and not self._closed and not self.is_copy
         self.close()
+        if used and kind is None:
+            raise SessionClosedError(f"{self._used('the end of its block')}; it was let go all the same")
 
     def __repr__(self) -> str:
         """Return what it stands for."""
@@ -177,6 +195,8 @@ class ModelsAsked:
         options = Options.read(core_id, remote_environment)
         if local_model_path is not None:
             return cls(tuple(find_local(local_model_path)), None, options)
+        if not isinstance(models, Iterable | None):
+            raise SourceError(f"models is {models!r}; wanted names of models, or None for all that are ready")
         names = None if models is None else (models,) if isinstance(models, str) else tuple(models)
         if names is not None:
             if not names or not all(isinstance(name, str) and name for name in names):
@@ -259,7 +279,7 @@ def deinit_model(handle: ModelHandle) -> None:
     Raises
     ------
     SessionClosedError
-        If a session still uses them.
+        If a session still uses them, or this is a copy.
     """
     handle.deinit()
 
@@ -275,6 +295,6 @@ def deinit_server(server: ServerHandle) -> None:
     Raises
     ------
     SessionClosedError
-        If models are still there.
+        If models are still there, or sessions of this process use it.
     """
     server.deinit()

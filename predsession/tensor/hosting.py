@@ -51,6 +51,14 @@ class Handle(Protocol):
     def closed(self) -> bool:
         """Whether they were let go."""
 
+    @property
+    def is_copy(self) -> bool:
+        """Whether another handle has the models."""
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions of this process use them."""
+
     def close(self) -> None:
         """Let the models go."""
 
@@ -248,13 +256,21 @@ class ServerHandle:
         Raises
         ------
         SessionClosedError
-            If models are there; the message names what is to be done first.
+            If models are there, or sessions; the message names what is to be done first.
         """
-        there = [handle for handle in self._models if not handle.closed]
-        if there:
-            names = ", ".join(name for handle in there for name in handle.names)
-            raise SessionClosedError(f"deinit_model() comes before deinit_server(): {names} is still there")
+        if self._closed:
+            return
+        used = self._used()
+        there = [handle for handle in self._models if not handle.closed and not handle.is_copy]
+        first = ["close_server()"] * bool(used) + ["deinit_model()"] * bool(there)
+        if first:
+            order = f"{' and '.join(first)} {'comes' if len(first) == 1 else 'come'} before deinit_server()"
+            raise SessionClosedError(f"{order}: {', '.join(_names(there) or used)} is still there")
         self.close()
+
+    def _used(self) -> list[str]:
+        """Return the names of the models that sessions of this process use."""
+        return _names([handle for handle in self._models if handle.sessions])
 
     def close(self) -> None:
         """Let everything go; it may be done twice."""
@@ -269,14 +285,31 @@ class ServerHandle:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the server go, its models first."""
+        """Let the server go, its models first.
+
+        Raises
+        ------
+        SessionClosedError
+            If sessions used it, and nothing else is raised.
+        """
+        used = [] if self._closed else self._used()
         for handle in list(self._models):
             handle.close()
         self.close()
+        if used and kind is None:
+            raise SessionClosedError(
+                "close_server() of the session comes before the end of the server's block: "
+                f"{', '.join(used)} was used, and let go all the same"
+            )
 
     def __repr__(self) -> str:
         """Return where it is."""
         return f"<ServerHandle {self._address.shown}>"
+
+
+def _names(handles: Iterable[Handle]) -> list[str]:
+    """Return the names of models."""
+    return [name for handle in handles for name in handle.names]
 
 
 def _let_go(record: Record, lease: Lease, door: Door, owner: int) -> None:

@@ -13,6 +13,8 @@ CPU, SERVER = "cpu", "server"
 Device = str | Iterable[str] | None
 _NAMES = {CPU: CPU, SERVER: SERVER, "bpu": SERVER}
 _serials = itertools.count(1)
+MOST_CHARACTERS = 1024
+"""Of a key."""
 Stamp = tuple[int, int]
 
 
@@ -61,12 +63,26 @@ def check_key(places: frozenset[str], key: str | None, what: str) -> None:
     Raises
     ------
     SourceError
-        If one of the two is without the other.
+        If one of the two is without the other, or the name is none that travels.
     """
     if SERVER in places and (not isinstance(key, str) or not key):
         raise SourceError(f'{what} lives on the server and needs a key there: key="name"')
     if SERVER not in places and key is not None:
         raise SourceError(f"{what} has the key {key!r}, and does not live on the server: leave out the key")
+    if key is not None:
+        _check_text(key, what)
+
+
+def _check_text(key: str, what: str) -> None:
+    """Refuse a name that no message holds, or that is none any more."""
+    if len(key) > MOST_CHARACTERS:
+        raise SourceError(
+            f"{what} has a key of {len(key):,} characters; at most {MOST_CHARACTERS:,} are possible"
+        )
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise SourceError(f"{what} has the key {key!r}, in which half a character is: no text") from None
 
 
 class _Content(NamedTuple):
@@ -88,7 +104,8 @@ class HTensor:
         ``["cpu", "server"]`` makes a fixed input: its bytes travel once, and again only after `data` was set
         to something else. "bpu" is another word for "server".
     key : str or None
-        What it is called on the server, within the session; needed where the device includes it.
+        What it is called on the server, within the session, in 1,024 characters at most; needed where the
+        device includes it.
 
     Raises
     ------

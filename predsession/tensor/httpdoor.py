@@ -17,6 +17,7 @@ from predsession.errors import (
     NotFoundError,
     ProtocolError,
     RequestTimeoutError,
+    ResponseError,
     SessionClosedError,
     SourceError,
 )
@@ -39,6 +40,7 @@ from predsession.wire.oip.facts import (
     read_server,
 )
 from predsession.wire.oip.messages import InferReply, InferRequest
+from predsession.wire.oip.residency import SESSION
 from predsession.wire.oip.rest import BINARY, HEADER_LENGTH, reply_from_body, request_to_body
 
 T = TypeVar("T")
@@ -189,9 +191,9 @@ class HttpDoor:
         body: JSONObject = {"parameters": written} if written else {}
         self._repository(name, "load", body, seconds)
 
-    def unload(self, name: str, seconds: float) -> None:
-        """Have a model unloaded."""
-        self._repository(name, "unload", {}, seconds)
+    def unload(self, name: str, seconds: float, session: str = "") -> None:
+        """Have a model unloaded; as far as one session is concerned, where our server is told of one."""
+        self._repository(name, "unload", {"parameters": {SESSION: session}} if session else {}, seconds)
 
     def counters(self, name: str) -> Counters | None:
         """Ask how often and how long a model ran; None where the server does not count."""
@@ -209,6 +211,14 @@ class HttpDoor:
         """Tell the server of a region of shared memory."""
         place = f"v2/systemsharedmemory/region/{_quoted(region)}/register"
         self._done("POST", place, {"key": key, "offset": 0, "byte_size": size})
+
+    def knows(self, region: str) -> bool:
+        """Ask whether the server knows a region of shared memory."""
+        try:
+            listed = as_list(self._json("GET", f"v2/systemsharedmemory/region/{_quoted(region)}/status"))
+        except ResponseError:
+            return False
+        return any(as_object(each).get("name") == region for each in listed)
 
     def unregister(self, region: str) -> None:
         """Tell the server to forget one."""

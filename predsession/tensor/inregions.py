@@ -15,16 +15,17 @@ import contextlib
 import itertools
 import os
 import secrets
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
 
 from predsession.errors import (
     NotFoundError,
     PredSessionError,
     ProtocolError,
+    RequestTimeoutError,
     ResponseError,
     ServerFaultError,
     SessionClosedError,
@@ -41,25 +42,47 @@ _LEAVE_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
 
 
-@dataclass(slots=True, eq=False)
+_CLOSED = "the session was closed while a call was under way"
+
+
 class _Region:
-    """A region, and how much of it is used."""
+    """A region, and how much of it is used; any thread may free it, and afterwards it cannot be used."""
 
-    memory: SharedMemory
-    used: int
+    def __init__(self, name: str, size: int) -> None:
+        self.name = name
+        """What the server calls it, and this machine."""
+        self.size = size
+        self.used = size
+        self._lock = threading.RLock()
+        self._memory: SharedMemory | None = SharedMemory(name, create=True, size=size)
+
+    def write(self, data: Buffer) -> None:
+        """Fill it."""
+        with self._lock:
+            self._view[: len(data)] = data
+            self.used = len(data)
+
+    def read(self) -> bytes:
+        """Return a copy of what is in it."""
+        with self._lock:
+            return bytes(self._view[: self.used])
 
     @property
-    def name(self) -> str:
-        """What the server calls it."""
-        return self.memory.name.lstrip("/")
-
-    @property
-    def view(self) -> memoryview:
+    def _view(self) -> memoryview:
         """Its bytes."""
-        buffer = self.memory.buf
+        buffer = None if self._memory is None else self._memory.buf
         if buffer is None:
-            raise SessionClosedError("the session was closed while a call was under way")
+            raise SessionClosedError(_CLOSED)
         return buffer
+
+    def remove(self) -> None:
+        """Remove it from this machine; it may be done twice."""
+        with self._lock:
+            memory, self._memory = self._memory, None
+            if memory is not None:
+                memory.close()
+                with contextlib.suppress(FileNotFoundError):
+                    memory.unlink()
 
     def where(self, size: int | None = None) -> Mapping[str, int | str]:
         """Say in a call where the bytes are, or are to be."""
@@ -82,7 +105,11 @@ class InRegions:
         self._record = record
         self._token = secrets.token_hex(6)  # sessions may share a record
         self._owner = os.getpid()
+        # Held while the server is told of a region: so the end waits for who is telling, and misses nothing.
+        self._lock = threading.RLock()
         self._closed = False
+        self._live: dict[str, _Region] = {}
+        """Each from its making to its freeing, whoever has it in between."""
         self._numbers = itertools.count()
         self._regions: dict[str, _Region] = {}
         self._asked: dict[str, _Region] = {}
@@ -133,7 +160,7 @@ class InRegions:
             return Tensor(given.name, given.datatype, given.shape, self._empty[sent.key])
         region = self._regions.get(sent.key)
         if region is None:
-            raise SessionClosedError("the session was closed while a call was under way")
+            raise SessionClosedError(_CLOSED)
         return Tensor(given.name, given.datatype, given.shape, None, region.where())
 
     def wanted(self, wish: Wish, *, apart: bool) -> Wanted | None:
@@ -146,7 +173,7 @@ class InRegions:
         if not size:
             return Wanted(wish.facts.name)
         region = self._regions.get(wish.key)
-        if region is None or region.memory.size < size or apart:
+        if region is None or region.size < size or apart:
             region = self._new(size)
         self._asked[wish.key] = region
         return Wanted(wish.facts.name, region.where(size))
@@ -167,12 +194,12 @@ class InRegions:
             raise ProtocolError(f"output {wish.facts.name!r} is in a region that nobody asked for")
         # The reply says nothing of the region; there may be more room in it than the output took.
         used = datatype(tensor.datatype).nbytes(tensor.shape)
-        if used is None or used > region.memory.size:
+        if used is None or used > region.size:
             if self._regions.get(wish.key) is not region:
                 self._free(region)
             raise ProtocolError(
                 f"output {wish.facts.name!r} is {tensor.datatype} {list(tensor.shape)}, for which its region "
-                f"of {region.memory.size} bytes was not made"
+                f"of {region.size} bytes was not made"
             )
         if not used:
             if self._regions.get(wish.key) is not region:
@@ -181,7 +208,7 @@ class InRegions:
             return Output(tensor.datatype, tensor.shape, b"" if wish.here else None)
         region.used = used
         self._swap(wish.key, region)
-        data = bytes(region.view[:used]) if wish.here else None
+        data = region.read() if wish.here else None
         return Output(tensor.datatype, tensor.shape, data)
 
     def mends(self, error: ResponseError, wishes: Iterable[Wish]) -> bool:
@@ -190,9 +217,12 @@ class InRegions:
         for wish in wishes:
             self._unask(wish.key or "")
         if isinstance(error, NotFoundError) and "shared memory region" in str(error):
-            for region in list(self._regions.values()):
-                with contextlib.suppress(ResponseError):  # one that it still knows
-                    self._door.register(region.name, f"/{region.name}", region.memory.size)
+            with self._lock:
+                if self._closed:
+                    raise SessionClosedError(_CLOSED)
+                for region in list(self._regions.values()):
+                    with contextlib.suppress(ResponseError):  # one that it still knows
+                        self._door.register(region.name, f"/{region.name}", region.size)
             return True
         if not isinstance(error, ServerFaultError) or "should be at least" not in str(error):
             return False
@@ -223,11 +253,16 @@ class InRegions:
                 self._free(region)
 
     def close(self) -> None:
-        """Let everything go."""
-        self._closed = True
-        for key in list(self._asked):
-            self._unask(key)
-        self.forget([*self._regions, *self._empty])
+        """Let everything go, what calls under way have made of it too."""
+        if os.getpid() != self._owner:
+            return  # it is the parent's
+        with self._lock:
+            self._closed = True
+            for region in list(self._live.values()):
+                self._free(region)
+        self._asked.clear()
+        self._regions.clear()
+        self._empty.clear()
         ends = time.monotonic() + _LEAVE_SECONDS
         while self._still_busy() and time.monotonic() < ends:
             time.sleep(_LOOK_SECONDS)
@@ -254,11 +289,10 @@ class InRegions:
             return
         self._empty.pop(key, None)
         region = self._regions.get(key)
-        if region is None or region.memory.size < len(data):
+        if region is None or region.size < len(data):
             region = self._new(len(data))
             self._swap(key, region)
-        region.view[: len(data)] = data
-        region.used = len(data)
+        region.write(data)
 
     def _swap(self, key: str, region: _Region) -> None:
         """Put a region in the place of another."""
@@ -270,27 +304,34 @@ class InRegions:
 
     def _new(self, size: int) -> _Region:
         """Make a region, and tell the server."""
-        if self._closed:
-            raise SessionClosedError("the session was closed while a call was under way")
-        name = f"predsession-{self._token}-{next(self._numbers)}"
-        self._still_busy()
-        memory = SharedMemory(name, create=True, size=size)
-        region = _Region(memory, size)
-        self._record.add_region(region.name)
-        try:
-            self._door.register(region.name, f"/{region.name}", size)
-        except BaseException:
-            self._free(region, known=False)
-            raise
-        return region
+        with self._lock:
+            if self._closed:
+                raise SessionClosedError(_CLOSED)
+            self._still_busy()
+            name = f"predsession-{self._token}-{next(self._numbers)}"
+            self._record.add_region(name)
+            try:
+                region = self._live[name] = _Region(name, size)
+            except BaseException:
+                self._record.remove_region(name)
+                raise
+            try:
+                self._door.register(name, f"/{name}", size)
+            except ResponseError:
+                self._free(region, known=False)
+                raise
+            except BaseException:  # it may know it
+                self._free(region)
+                raise
+            return region
 
     def _free(self, region: _Region, *, known: bool = True) -> None:
-        """Tell the server to forget a region, and remove it."""
+        """Tell the server to forget a region, and remove it; of several threads one does."""
         if os.getpid() != self._owner:
             return  # it is the parent's
-        region.memory.close()
-        with contextlib.suppress(FileNotFoundError):
-            region.memory.unlink()
+        if self._live.pop(region.name, None) is None:
+            return
+        region.remove()
         if known:
             self._busy.append(region.name)
             self._still_busy()
@@ -299,16 +340,14 @@ class InRegions:
 
     def _still_busy(self) -> bool:
         """Have the server forget what is gone here; it does not while a call uses it, or has just ended."""
-        for _ in range(len(self._busy)):
-            try:
+        with self._lock:
+            for _ in range(len(self._busy)):
                 name = self._busy.popleft()
-            except IndexError:  # another thread was quicker
-                break
-            if self._unregistered(name):
-                self._record.remove_region(name)
-            else:
-                self._busy.append(name)
-        return bool(self._busy)
+                if self._unregistered(name):
+                    self._record.remove_region(name)
+                else:
+                    self._busy.append(name)
+            return bool(self._busy)
 
     def _unregistered(self, name: str) -> bool:
         """Whether the server knows a region no more; one that is gone has forgotten it."""
@@ -316,7 +355,9 @@ class InRegions:
             self._door.unregister(name)
         except ServerFaultError as error:
             return "in use" not in str(error)
-        except (PredSessionError, RuntimeError):
+        except (RequestTimeoutError, SessionClosedError):
+            return False  # nobody knows: the next session will
+        except PredSessionError:
             return True
         return True
 

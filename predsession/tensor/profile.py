@@ -58,12 +58,16 @@ def told(parameters: Parameters) -> ServerTimes | None:
     Returns
     -------
     ServerTimes or None
-        None where they are not there.
+        None where they are not there, or are no times.
     """
-    queue, pre, infer, post = (parameters.get(key) for key in (QUEUE_NS, PRE_NS, INFER_NS, POST_NS))
-    if isinstance(queue, int) and isinstance(pre, int) and isinstance(infer, int) and isinstance(post, int):
-        return ServerTimes((queue + pre) / 1e9, infer / 1e9, post / 1e9)
-    return None
+    told = [parameters.get(key) for key in (QUEUE_NS, PRE_NS, INFER_NS, POST_NS)]
+    times = [
+        each / 1e9 for each in told if isinstance(each, int) and not isinstance(each, bool) and each >= 0
+    ]
+    if len(times) < len(told):
+        return None
+    queue, pre, infer, post = times
+    return ServerTimes(queue + pre, infer, post)
 
 
 def counted(before: Counters | None, after: Counters | None) -> ServerTimes | None:

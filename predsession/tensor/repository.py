@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from predsession.errors import (
     NotFoundError,
@@ -18,9 +18,10 @@ from predsession.tensor.door import Door
 from predsession.tensor.lease import Lease
 from predsession.tensor.ledger import Record
 from predsession.wire.oip.facts import ServerFacts
-from predsession.wire.oip.residency import EXTENSION
+from predsession.wire.oip.residency import EXTENSION, SHARED
 
 log = logging.getLogger("predsession.tensor")
+_AS_IT_IS = Options((), {})
 _UNLOAD_SECONDS = 20.0
 """An end does not wait longer for a server that does not answer."""
 
@@ -72,12 +73,13 @@ class Repository:
             If one cannot be loaded.
         """
         names: dict[str, str] = {}
+        loaded: list[str] = []
         try:
             for model in local:
                 name = names[model.name] = self._record.name_for(model.name)
-                self._load(name, model, options)
-        except BaseException as error:
-            self._undo(list(names.values()), error)
+                self._load(name, model, options, loaded)
+        except BaseException:
+            self.remove(loaded)
             raise
         return names
 
@@ -96,7 +98,8 @@ class Repository:
         dict of str to str
             Name to name.
         list of str
-            Those that were loaded for us.
+            Those that are to be unloaded for us. On our server also those that other sessions had loaded: a
+            model stays there until the last of them lets it go.
 
         Raises
         ------
@@ -108,20 +111,32 @@ class Repository:
         names = self._ready() if models is None else list(models)
         check_unique(names, "models")
         loaded: list[str] = []
+        fresh = False
         try:
-            for name in names:
-                if not self._door.model_ready(name):
-                    loaded.append(name)
-                    self._load(name, None, options)
-            if options.given and not loaded:
+            for name, ready in self._readiness(names):
+                if not ready:
+                    self._load(name, None, options, loaded)
+                    fresh = True
+                elif ready == SHARED:
+                    self._load(name, None, _AS_IT_IS, loaded)
+            if options.given and not fresh:
                 raise SourceError(
                     f"{' and '.join(options.given)}: settled when a model is loaded, and {', '.join(names)} "
                     "is ready as it is"
                 )
-        except BaseException as error:
-            self._undo(loaded, error)
+        except BaseException:
+            self.remove(loaded)
             raise
         return dict(zip(names, names, strict=True)), loaded
+
+    def _readiness(self, names: list[str]) -> Iterator[tuple[str, str]]:
+        """Tell of each model whether it is ready: an empty text if not, `SHARED` if sessions share it."""
+        if EXTENSION not in self._facts.extensions:
+            yield from ((name, "ready" if self._door.model_ready(name) else "") for name in names)
+            return
+        states = {each.name: each for each in self._door.index() if each.state == "READY"}
+        for name in names:
+            yield name, "" if name not in states else states[name].reason or "ready"
 
     def _ready(self) -> list[str]:
         """Return the names of all models that are ready."""
@@ -142,8 +157,8 @@ class Repository:
             )
         return ready
 
-    def _load(self, name: str, local: LocalModel | None, options: Options) -> None:
-        """Load one model."""
+    def _load(self, name: str, local: LocalModel | None, options: Options, loaded: list[str]) -> None:
+        """Load one model, and add it to those that are; unless it was refused, it may be there."""
         said = load_parameters(
             local, server=self._facts, name=name, options=options, session=self._record.token
         )
@@ -151,9 +166,11 @@ class Repository:
             self._lease.begin()
         else:
             self._record.add_model(name)
+        loaded.append(name)
         try:
             self._door.load(name, said, self._seconds)
         except ResponseError as error:
+            loaded.remove(name)
             self._record.remove_model(name)
             if local is not None:
                 raise
@@ -169,11 +186,6 @@ class Repository:
             return ""
         return f" The server has {', '.join(map(repr, names))}." if names else ""
 
-    def _undo(self, names: list[str], error: BaseException) -> None:
-        """Unload what was loaded before an error; the last one only if the server did not refuse it."""
-        refused = isinstance(error, ResponseError | SourceError)
-        self.remove(names[:-1] if refused else names)
-
     def remove(self, names: Iterable[str]) -> None:
         """Unload what was loaded; a server that is gone has done it itself.
 
@@ -182,9 +194,10 @@ class Repository:
         names : iterable of str
             The server's names.
         """
-        for name in names:
+        session = self._record.token if EXTENSION in self._facts.extensions else ""
+        for name in list(names):
             try:
-                self._door.unload(name, min(self._seconds, _UNLOAD_SECONDS))
+                self._door.unload(name, min(self._seconds, _UNLOAD_SECONDS), session)
             except NotFoundError:
                 pass
             except (PredSessionError, SessionClosedError) as error:

@@ -248,8 +248,8 @@ class TensorSession(SessionViews):
         SourceError
             If `depth` is not 1 or more.
         """
-        if depth < 1:
-            raise SourceError(f"depth is {depth}; wanted 1 or more")
+        if not isinstance(depth, int) or depth < 1:
+            raise SourceError(f"depth is {depth!r}; wanted 1 or more")
         return iter(Pipeline(source, lambda data: self.submit(data, output_config, model_name), depth))
 
     def stream(

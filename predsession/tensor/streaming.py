@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from predsession.errors import ProtocolError, RequestTimeoutError, SourceError
+from predsession.tensor.answers import check_output, placed
 from predsession.tensor.containers import Data
 from predsession.tensor.door import Door, Replies
 from predsession.tensor.plan import Plan
@@ -100,13 +101,25 @@ class TensorStream:
                     f"{self._plan.model.name!r} at {self._where}: no answer within {self._idle:g} s"
                 ) from None
             raise
-        except BaseException:
-            self.cancel()
+        except BaseException as error:
+            self._fail(error)
             raise
         if reply.parameters.get(FINAL) is True and not reply.outputs:
             self.cancel()  # nothing follows; it lets go of the connection
             raise StopIteration
-        return {each.name: self._read(each) for each in reply.outputs}
+        try:
+            return {each.name: self._read(each) for each in reply.outputs}
+        except ProtocolError as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: BaseException) -> None:
+        """End it because of an error; raise what says more of it, where there is such."""
+        self.cancel()
+        if isinstance(error, ProtocolError):
+            better = placed(error, self._plan.model.name, self._where)
+            if better is not error:
+                raise better from error
 
     def _next(self) -> InferReply:
         """Wait for the next reply."""
@@ -126,7 +139,9 @@ class TensorStream:
     def _read(self, tensor: Tensor) -> Data:
         """Return one output."""
         if tensor.data is None:
-            raise ProtocolError(f"output {tensor.name!r} at {self._where} came without its bytes")
+            raise ProtocolError(f"output {tensor.name!r} came without its bytes")
+        told = {facts.name: facts.datatype for facts in self._plan.model.outputs}
+        check_output(tensor, told.get(tensor.name))
         return self._plan.container.of(unpack(tensor.data, tensor.datatype, tensor.shape).copy())
 
     def cancel(self) -> None:

@@ -10,11 +10,12 @@ a later one: no deadlock, and nobody is overtaken for ever.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
 from predsession.errors import RequestTimeoutError
+from predsession.rpc.flight import Awaited
 from predsession.tensor.htensor import Stamp
 from predsession.tensor.plan import Kept
 
@@ -32,7 +33,11 @@ class Turn:
     """
 
     keys: frozenset[str]
-    ended: Future[None] = field(default_factory=Future)
+    ended: Future[None] = field(default_factory=lambda: Awaited("call"))
+
+
+_NOBODYS = Turn(frozenset())
+"""Of calls without keys: they wait for none, and none for them."""
 
 
 @dataclass(slots=True)
@@ -81,12 +86,12 @@ class Table:
             each = {key: entry.coming or entry.kept for key, entry in self._entries.items()}
         return {key: kept for key, kept in each.items() if kept is not None}
 
-    def enter(self, reads: Iterable[str], writes: Mapping[str, Kept | None], *, seconds: float) -> Turn:
+    def enter(self, reads: Collection[str], writes: Mapping[str, Kept | None], *, seconds: float) -> Turn:
         """Line up, and wait for the call's turn.
 
         Parameters
         ----------
-        reads : iterable of str
+        reads : collection of str
             Keys that it uses as they are.
         writes : mapping of str to Kept or None
             Keys that it changes, and what it makes of them; None for nothing.
@@ -103,6 +108,8 @@ class Table:
         RequestTimeoutError
             If its turn did not come.
         """
+        if not reads and not writes:
+            return _NOBODYS
         reading = set(reads) - writes.keys()
         turn = Turn(frozenset(reading | writes.keys()))
         with self._lock:
@@ -149,6 +156,8 @@ class Table:
         turn : Turn
             From `enter`.
         """
+        if turn is _NOBODYS:
+            return
         with self._lock:
             for key in turn.keys:
                 entry = self._entries.get(key)

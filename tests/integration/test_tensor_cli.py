@@ -127,7 +127,7 @@ def test_profile_and_bench(doors: str, capsys: Output, pair: Path) -> None:
         (["infer", "URL", "one.npy", "--model", "a", "--local", "b"], 2, "leave out --model"),
         (["info", "URL", "--local", "none.onnx"], 2, "there is no such model"),
         (["info", "URL", "--header", "nothing"], 2, "wanted NAME:VALUE"),
-        (["bench", "URL", "--model", "scale"], 2, "say --shape frame="),
+        (["bench", "URL", "--model", "scale"], 2, "such as --shape frame=224,224,3"),
         (["bench", "URL", "--model", "told"], 2, "takes texts"),
         (["bench", "URL", "--model", "scale", "--shape", "frame"], 2, "wanted NAME="),
         (["bench", "URL", "--model", "scale", "--shape", "frame=1,x"], 2, "wanted NAME="),

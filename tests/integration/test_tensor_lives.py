@@ -7,7 +7,8 @@ import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,9 @@ def unloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     for door in (GrpcDoor, HttpDoor):
 
-        def unload(self: Any, name: str, seconds: float, real: Any = door.unload) -> None:
-            found.append(name)
-            real(self, name, seconds)
+        def unload(self: Any, *arguments: Any, real: Any = door.unload) -> None:
+            found.append(arguments[0])
+            real(self, *arguments)
 
         monkeypatch.setattr(door, "unload", unload)
     return found
@@ -211,15 +212,41 @@ def test_the_wrong_order(doors: str, net: Path, left: Callable[[], set[str]]) ->
         SessionClosedError, match=r"close_server\(\) of the session comes before deinit_model"
     ):
         deinit_model(handle)
-    with pytest.raises(SessionClosedError, match=r"deinit_model\(\) comes before deinit_server\(\): my net"):
+    order = r"close_server\(\) and deinit_model\(\) come before deinit_server\(\): my net"
+    with pytest.raises(SessionClosedError, match=order):
         deinit_server(server)
     np.testing.assert_array_equal(session({"x": X})["y"], X)
-    with handle:
-        pass  # a block's end lets go for sure
-    with pytest.raises(SessionClosedError, match=r"comes after close_server"):
-        session({"x": X})
     session.close_server()
+    with pytest.raises(SessionClosedError, match=r"^deinit_model\(\) comes before deinit_server\(\): my net"):
+        deinit_server(server)
+    deinit_model(handle)
     deinit_server(server)
+    assert left() == set()
+
+
+def test_a_block_that_ends_under_a_session(doors: str, net: Path, left: Callable[[], set[str]]) -> None:
+    """It lets go for sure, and says the right order; where there is another error, that one is raised."""
+    with init_server(doors) as server:
+        with (
+            pytest.raises(SessionClosedError, match=r"close_server\(\) of the session comes before the end"),
+            init_model(net, server) as handle,
+        ):
+            session = TensorSession(model_handle=handle)
+        with pytest.raises(SessionClosedError, match=r"comes after close_server"):
+            session({"x": X})
+        session.close_server()
+        with pytest.raises(KeyError), init_model(net, server) as handle:
+            session = TensorSession(model_handle=handle)
+            raise KeyError
+        session.close_server()
+    with (
+        pytest.raises(
+            SessionClosedError, match=r"close_server\(\) of the session comes before the end of the s"
+        ),
+        init_server(doors) as server,
+    ):
+        session = TensorSession(model_handle=init_model(net, server))
+    session.close_server()
     assert left() == set()
 
 
@@ -305,9 +332,64 @@ def test_copies_in_this_process(doors: str, net: Path) -> None:
         with pytest.raises(SessionClosedError, match="this is a copy"):
             deinit_model(copied)
         copied.close()
+        with TensorSession(model_handle=copied) as session:
+            with pytest.raises(
+                SessionClosedError, match=r"^close_server\(\) comes before deinit_server\(\): my"
+            ):
+                deinit_server(copied.server)
+            np.testing.assert_array_equal(session({"x": X})["y"], X)
         deinit_server(copied.server)
         with TensorSession(model_handle=handle) as session:
             np.testing.assert_array_equal(session({"x": X})["y"], X)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Server, str]]:
+    """A server with a repository of its own, and a way to it."""
+    (tmp_path / "shared.onnx").write_bytes(tensor_models.identity())
+    arguments = ("--repository", str(tmp_path), "--tensor-model", f"own={tmp_path / 'shared.onnx'}")
+    with Server("pixels", "--oip-grpc", "127.0.0.1:0", "--ephemeral", *arguments) as server:
+        yield server, f"grpc://{server.oip[0]}" if request.param == "grpc" else server.url
+
+
+@pytest.mark.parametrize("shelf", ["grpc", "http"], indirect=True)
+def test_a_model_of_the_repository_that_sessions_share(shelf: tuple[Server, str]) -> None:
+    """It goes with the last that wants it; what came with the server, or an operator loaded, stays."""
+    server, url = shelf
+
+    def ready() -> set[str]:
+        models = requests.post(f"{server.url}/v2/repository/index", json={"ready": True}, timeout=10).json()
+        return {each["name"] for each in models} & {"shared", "own"}
+
+    def check(session: TensorSession) -> None:
+        np.testing.assert_array_equal(session({"x": X}, model_name="shared")["y"], X)
+
+    first = TensorSession(url, models=["shared", "own"])
+    second = TensorSession(url, models=["shared", "own"])
+    first.close_server()
+    check(second)
+    third = TensorSession(url)  # all that are ready, this one too
+    second.close_server()
+    check(third)
+    third.close_server()
+    assert ready() == {"own"}
+    with ThreadPoolExecutor(4) as pool:
+        sessions = list(pool.map(lambda _: TensorSession(url, models=["shared"]), range(4)))
+    for session in sessions:
+        check(session)
+        session.close_server()
+    assert ready() == {"own"}
+    with (
+        pytest.raises(SourceError, match="core_id: settled when a model is loaded"),
+        TensorSession(url, models=["shared"]),
+    ):
+        TensorSession(url, models=["shared"], core_id=0)
+    assert ready() == {"own"}
+    requests.post(f"{server.url}/v2/repository/models/shared/load", json={}, timeout=10).raise_for_status()
+    with TensorSession(url, models=["shared"]) as session:
+        check(session)
+        assert requests.get(f"{server.url}/v2/predsession/sessions", timeout=10).json() == {"sessions": []}
+    assert ready() == {"own", "shared"}
 
 
 FORKED = """

@@ -26,6 +26,7 @@ from predsession.server.runner import Runner
 from predsession.server.statuses import BadCallError, CallError
 from predsession.server.texts import shortened
 from predsession.wire.jsontypes import JSONObject
+from predsession.wire.oip.residency import SHARED
 
 _log = logging.getLogger("predsession.server")
 
@@ -65,6 +66,11 @@ class Entry:
         if self.model is not None:
             return "READY"
         return "LOADING" if self.lock.locked() else "UNAVAILABLE"
+
+    @property
+    def told(self) -> str:
+        """What the index says of it beside that."""
+        return SHARED if self.model is not None and self.owners and not self.pinned else self.reason
 
 
 class Models:
@@ -153,7 +159,7 @@ class Models:
         """List all, or those that are ready."""
         self._look()
         return [
-            {"name": each.name, "version": VERSION, "state": each.state, "reason": each.reason}
+            {"name": each.name, "version": VERSION, "state": each.state, "reason": each.told}
             for each in self
             if each.model is not None or not ready
         ]
@@ -222,9 +228,11 @@ class Models:
             raise CallError("ALREADY_EXISTS", f"failed to load {name!r}: it is loaded; unload it first")
         if session is None:
             entry.pinned = True
+        elif entry.pinned:
+            return  # it stays, whoever wants it
         elif not session.ended:
             entry.owners.add(session.id)
-        elif not entry.owners and not entry.pinned:
+        elif not entry.owners:
             await self._free(entry)
             raise CallError("NOT_FOUND", f"session {session.id!r} was ended while {name} was loaded")
 
@@ -260,6 +268,7 @@ class Models:
                 assert entry.source is not None, "the server's own are always there"
                 order = described(entry.source, order)
                 entry.model = await open_model(entry.name, entry.source, order, self._limits)
+                entry.by_call = True  # whoever had it before may have let it go in between
             entry.reason, entry.statistics = "", Statistics()
         except ModelLoadError as error:
             entry.reason = shortened(str(error))
@@ -288,12 +297,12 @@ class Models:
             If it is not loaded.
         """
         entry, _ = self.get(name)
-        if entry.source is None:
-            raise BadCallError(f"failed to unload {name!r}: it came with the server")
         if session:
             entry.owners.discard(session)
             if entry.owners or entry.pinned:
                 return
+        if entry.source is None:
+            raise BadCallError(f"failed to unload {name!r}: it came with the server")
         await self._free(entry)
 
     async def end(self, session: str) -> list[str]:

@@ -130,7 +130,7 @@ class ModelState:
     state : str
         "READY", "UNAVAILABLE", or empty where it is not known.
     reason : str
-        Why it is not ready.
+        Why it is not ready; of our server also `predsession.wire.oip.residency.SHARED`.
     """
 
     name: str

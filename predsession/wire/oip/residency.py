@@ -6,9 +6,11 @@ parameters, so that a call of it is a well-formed call; a server that does not k
 ===========================  ===============  ======  ======================================================
 parameter                    of               type    meaning
 ===========================  ===============  ======  ======================================================
-``predsession_session``      request, load    string  whose tensors and models they are; a session is there
-                                                      once one of these, or a renewal, names it, and goes when
-                                                      its lease ends
+``predsession_session``      request, load,   string  whose tensors and models they are; a session is there
+                             unload                   once one of these, or a renewal, names it, and goes when
+                                                      its lease ends. Who loads what is loaded wants it,
+                                                      too; an unload lets it go for this session, and
+                                                      wholly once nobody wants it
 ``predsession_keep``         input            string  keep these bytes under this key
 ``predsession_kept``         input            string  the bytes are those kept under this key: none are
                                                       sent. Name, datatype and shape are, and are compared
@@ -24,6 +26,9 @@ parameter                    of               type    meaning
 ``predsession_core_id``      load             string  which processors the model may use: "0,1"
 ``predsession_environment``  load             string  a JSON object of texts: what the model is to be told
 ===========================  ===============  ======  ======================================================
+
+A model that goes once no session wants it has the reason `SHARED` in the repository's index. One that came
+with the server, or was loaded for no session, stays: to load or unload it for a session does nothing.
 
 A key that is not there any more is the status NOT_FOUND (404), whose text begins with `UNKNOWN_KEY`.
 """
@@ -46,6 +51,7 @@ COMPRESS = "predsession_compress"
 CORE_ID = "predsession_core_id"
 ENVIRONMENT = "predsession_environment"
 
+SHARED = "loaded for sessions"
 UNKNOWN_KEY = "no tensor is kept as "
 QUANTIZATION = "predsession_quantization"
 """The parameter of a model's configuration that holds scales: a JSON object, tensor name to an object of
