@@ -35,7 +35,16 @@ def edge_server(folder: Path) -> Iterator[Server]:
     cameras = {name: folder / name for name in ("pictures", "damaged", "clip.mp4")}
     for name, path in cameras.items():
         arguments += ["--stream", f"{name}={path}"]
-    limits = ["--limit-frames", "8", "--limit-sessions", "3", "--limit-streams", "2", "--limit-registered", "2"]
+    limits = [
+        "--limit-frames",
+        "8",
+        "--limit-sessions",
+        "3",
+        "--limit-streams",
+        "2",
+        "--limit-registered",
+        "2",
+    ]
     with Server(*arguments, *limits, "--limit-pixels", "20M") as running:
         yield running
 
