@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 import grpc
@@ -133,7 +134,6 @@ class Flight(Generic[R, T]):
         *,
         patience: float = sum(PAUSES),
     ) -> None:
-        self.future: Future[T] = Awaited(ask.method)
         self._line = line
         self._ask = ask
         self._then = then
@@ -141,6 +141,11 @@ class Flight(Generic[R, T]):
         self._begun = time.monotonic()
         self._patience = patience
         self._tries = 0
+
+    @cached_property
+    def future(self) -> Future[T]:
+        """What becomes of it; a call that somebody waits for needs none."""
+        return Awaited(self._ask.method)
 
     def left(self) -> float | None:
         """Return the seconds that are left of the deadline.

@@ -8,7 +8,7 @@ from predsession.wire.oip.messages import Tensor
 from predsession.wire.oip.packing import bytes_to_elements
 
 
-def check_output(tensor: Tensor, told: str | None) -> None:
+def check_output(tensor: Tensor, told: str | None, *, elsewhere: bool = False) -> None:
     """Refuse an output that cannot be.
 
     Parameters
@@ -17,6 +17,8 @@ def check_output(tensor: Tensor, told: str | None) -> None:
         As it came, its bytes elsewhere perhaps.
     told : str or None
         The datatype that the model's metadata has for it; None where that does not name it.
+    elsewhere : bool
+        Whether its bytes may be in a region of memory: over gRPC that looks as if there were none.
 
     Raises
     ------
@@ -30,7 +32,7 @@ def check_output(tensor: Tensor, told: str | None) -> None:
         wanted = kind.nbytes(tensor.shape)
     except ProtocolError as error:
         raise ProtocolError(f"output {tensor.name!r}: {error}") from None
-    if tensor.data is None:
+    if tensor.data is None or (elsewhere and not tensor.data):
         return
     found = len(tensor.data)
     what = "bytes"

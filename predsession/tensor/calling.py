@@ -10,7 +10,7 @@ import hashlib
 import logging
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from predsession.errors import (
     NotFoundError,
@@ -33,10 +33,13 @@ from predsession.tensor.way import Way
 from predsession.wire.oip.facts import Counters, TensorFacts
 from predsession.wire.oip.messages import InferReply, InferRequest, Parameter, Tensor, Wanted
 from predsession.wire.oip.packing import unpack
+from predsession.wire.oip.regions import REGION
 from predsession.wire.oip.residency import TIMINGS, UNKNOWN_KEY
 
 Results = dict[str, Data | HTensor]
 log = logging.getLogger("predsession.tensor")
+_NOWHERE = HereOnly()
+"""For calls without keys: there it keeps nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,9 @@ class _Going:
     began: float
     turn: Turn
     sent: tuple[Sent, ...] = ()
-    way: Residency = field(default_factory=HereOnly)
+    way: Residency = _NOWHERE
+    elsewhere: frozenset[str] = frozenset()
+    """Outputs that the server was told a region for."""
     before: Counters | None = None
     left: float = 0.0
     asking: float = 0.0
@@ -172,7 +177,7 @@ class Calling:
     def _send(self, going: _Going, outcome: Future[Results], *, again: bool) -> None:
         """Send a call whose reply is taken in another thread."""
         going.left = time.perf_counter()
-        inner = self._door.submit(self._request(going), self._manner.seconds, _itself)
+        inner = self._door.submit(self._request(going), self._manner.seconds, lambda reply: reply)
         outcome.add_done_callback(lambda done: inner.cancel() if done.cancelled() else None)
         inner.add_done_callback(lambda done: self._arrived(done, going, outcome, again=again))
 
@@ -242,7 +247,7 @@ class Calling:
         keys = [each.key for each in going.sent] + [wish.key for wish in plan.wishes]
         # What keeps nothing needs no way to; but our server says the shape of what it does not send.
         keyed = any(key is not None for key in keys) or (manner.tells and not plan.plain)
-        way = going.way = self._way.find() if keyed else HereOnly()
+        way = going.way = self._way.find() if keyed else _NOWHERE
         parameters: dict[str, Parameter] = {**manner.parameters, **way.parameters}
         if manner.timed and manner.tells:
             parameters[TIMINGS] = True
@@ -252,6 +257,7 @@ class Calling:
             going.asking += time.perf_counter() - asked
         reads = {each.key for each in going.sent if each.key is not None}
         wanted = () if plan.plain else self._wanted(way, plan, reads)
+        going.elsewhere = frozenset(each.name for each in wanted if REGION in each.parameters)
         request = InferRequest(
             plan.model.name,
             tuple(way.input(each) for each in going.sent),
@@ -297,7 +303,7 @@ class Calling:
         told = {facts.name: facts.datatype for facts in plan.model.outputs}
         tensors: dict[str, Tensor] = {}
         for tensor in reply.outputs:
-            check_output(tensor, told.get(tensor.name))
+            check_output(tensor, told.get(tensor.name), elsewhere=tensor.name in going.elsewhere)
             if tensors.setdefault(tensor.name, tensor) is not tensor:
                 raise ProtocolError(f"the reply has output {tensor.name!r} twice")
         wishes = plan.wishes or tuple(
@@ -383,11 +389,6 @@ class Calling:
         if isinstance(error, PredSessionError):
             error.add_note(f"model {going.plan.model.name!r}")
         return error
-
-
-def _itself(reply: InferReply) -> InferReply:
-    """Return a reply as it is."""
-    return reply
 
 
 def _least(wish: Wish) -> float:

@@ -181,6 +181,9 @@ def datatype_of(dtype: npt.DTypeLike) -> Datatype | None:
         None where the protocol has none: complex numbers, times, records.
     """
     given = np.dtype(dtype)
+    known = _BY_DTYPE.get(given)  # all but rare ones; NumPy makes a dtype's name anew each time
+    if known is not None:
+        return known
     if given.kind in {"O", "S", "U"}:
         return DATATYPES[BYTES]
     if given.name in _BY_NAME:

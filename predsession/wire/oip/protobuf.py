@@ -28,6 +28,8 @@ _INT64 = 1 << 63
 _MOST_PARAMETERS = 1000
 _RAW_INPUTS, _RAW_OUTPUTS = 7, 6
 """The numbers of the fields that hold the tensors' bytes."""
+_SMALL = 1 << 14
+"""Bytes of a reply below which copying its tensors is cheaper than looking for them."""
 
 
 def request_to_bytes(request: InferRequest) -> bytes:
@@ -109,6 +111,8 @@ def reply_from_bytes(data: bytes) -> InferReply:
     ProtocolError
         If it is none, or outputs and bytes do not fit together.
     """
+    if len(data) < _SMALL:
+        return reply_from_message(_parsed(pb.ModelInferResponse, data))
     rest, raw = take_out(data, _RAW_OUTPUTS)
     return reply_from_message(_parsed(pb.ModelInferResponse, rest), raw)
 

@@ -6,10 +6,13 @@ and others of this folder's tests ask it that.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +26,7 @@ from interop.oip.theirs import Theirs
 from server_kit import until
 from tensor_kit import python
 
-from predsession.errors import PredSessionError, ResponseError
+from predsession.errors import PredSessionError, ResponseError, SessionClosedError
 from predsession.tensor import HTensor, TensorSession, init_model, init_server
 
 
@@ -132,11 +135,13 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.parametrize("same", [True, False])
 def test_what_a_killed_session_left(
-    triton: Theirs, clean: None, way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    triton: Theirs, clean: None, way: str, same: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its models and regions are removed by the next session, which says so; a living one's are not."""
+    """The next session removes its models and regions, by another address too; a living one's stay."""
     found = options(triton, way)
+    later = found if same else options(triton, "http" if way == "grpc" else "grpc")
     path = write_model(tmp_path)
     dead, living = (python(KILLED, json.dumps(found), str(path)) for _ in range(2))
     assert dead.stdout is not None
@@ -152,7 +157,7 @@ def test_what_a_killed_session_left(
         return requests.get(url, headers=triton.headers, timeout=10).ok
 
     assert ready(name)
-    with caplog.at_level(logging.WARNING, "predsession.tensor"), TensorSession(**found, models=["add"]):
+    with caplog.at_level(logging.WARNING, "predsession.tensor"), TensorSession(**later, models=["add"]):
         (record,) = caplog.records
         assert "what a session left that did not end" in record.getMessage()
         assert name in record.getMessage()
@@ -161,3 +166,47 @@ def test_what_a_killed_session_left(
     _, errors = living.communicate("\n", timeout=60)
     assert errors == ""
     assert not ready(alive)
+
+
+def test_a_dead_session_of_another_server(triton: Theirs, way: str, tmp_path: Path) -> None:
+    """Its file stays for that server, also where both have a model of one name, which stays here."""
+    ledger = tmp_path / "ledger"
+    ledger.mkdir()
+    dead = {
+        "server": "grpc://box.invalid:1",
+        "models": ["add", "net-0123456789ab-1"],
+        "regions": ["predsession-x-1"],
+    }
+    file = ledger / "0123456789ab.json"
+    file.write_text(json.dumps(dead))
+    with TensorSession(**options(triton, way), models=["add"]) as session:
+        one = np.ones((1, 4), np.float32)
+        assert session({"a": one, "b": one})["c"].tolist() == [[2.0] * 4]
+    assert [each.name for each in ledger.glob("*")] == [file.name]
+    assert json.loads(file.read_text()) == dead
+
+
+def test_a_session_that_closes_under_calls(triton: Theirs, clean: None, way: str) -> None:
+    """Each call ends with SessionClosedError, and nothing of theirs is left on Triton or on this machine."""
+    x = np.ones(5000, np.float32)
+
+    def call(session: TensorSession, thread: int, seen: list[BaseException]) -> None:
+        try:
+            for number in itertools.count():
+                tensor = HTensor(x, ["cpu", "server"], f"{thread} {number}")
+                session({"fp32": tensor}, {"fp32_out": {"device": None}})
+        except Exception as error:
+            seen.append(error)
+
+    for trial in range(12):
+        session = TensorSession(**options(triton, way), models=["echo"], frame_timeout=10)
+        seen: list[BaseException] = []
+        threads = [threading.Thread(target=call, args=(session, thread, seen)) for thread in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.003 * trial)  # at another point of the calls each time
+        session.close_server()
+        for thread in threads:
+            thread.join(30)
+        assert [type(error) for error in seen] == [SessionClosedError] * 4, seen
+        assert regions(triton) == set()
