@@ -125,15 +125,15 @@ def test_paths_that_are_none(client: InferenceClient) -> None:
 def test_one_late_item_of_a_batch(client: InferenceClient, server: Server) -> None:
     """The finished ones arrive, whether the caller waits a little longer than it says, or not."""
     client.register_model("pixels", "quick")
-    client.update_postprocess_config("pixels", {"delay": 1.5})
+    client.update_postprocess_config("pixels", {"delay": 3.5})
     items = [BatchInferItem(number_picture(3), name) for name in ("quick", "pixels")]
-    good, late = client.infer_batch(items, timeout_ms=1000)
+    good, late = client.infer_batch(items, timeout_ms=3000)
     assert (number_of(good), late.status_message) == (3, "Batch timeout")
     assert isinstance(late.error, RequestTimeoutError)
-    client.update_postprocess_config("pixels", {"delay": 1.5})
+    client.update_postprocess_config("pixels", {"delay": 3.5})
     requests = [M.InferRequest(model_id=name, inputs=[tensor(4)]) for name in ("quick", "pixels")]
     with bare(server, "InferBatch") as batch:
-        reply = batch(M.InferBatchRequest(requests=requests, timeout_ms=1000), timeout=1.0)
+        reply = batch(M.InferBatchRequest(requests=requests, timeout_ms=3000), timeout=3.0)
     assert [each.status.message for each in reply.responses] == ["", "Batch timeout"]
     client.update_postprocess_config("pixels", {"delay": 0})
     client.unregister_model("quick")

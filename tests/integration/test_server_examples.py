@@ -103,7 +103,7 @@ def figures(server: Server) -> list[tuple[str, str, list[float]]]:
 def test_ten_lines() -> None:
     """The model of the document is the one in examples/, and boxes something."""
     code = (ROOT / "examples" / "serve_ten_lines.py").read_text()
-    (shown,) = re.findall(
+    shown, *_ = re.findall(
         r"^```python\n(.*?)^```", (ROOT / "docs" / "models.md").read_text(), re.DOTALL | re.MULTILINE
     )
     assert code.endswith(shown)

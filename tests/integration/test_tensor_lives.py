@@ -127,9 +127,11 @@ def test_two_models_of_one_file(doors: str, net: Path, left: Callable[[], set[st
 
 
 SCRIPT = """
+import signal
 import sys
 import numpy as np
 from predsession.tensor import TensorSession
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
 session = TensorSession(sys.argv[1], local_model_path=sys.argv[2])
 x = np.zeros((1, 3), np.float32)
 session({"x": x}, {"y": {"device": "server", "key": "k"}})
@@ -426,3 +428,28 @@ def test_a_fork(doors: str, net: Path, left: Callable[[], set[str]]) -> None:
     out, errors = python(FORKED, doors, str(net)).communicate(timeout=60)
     assert out == "0 [[0.0, 0.0, 0.0]]\n", errors
     until(lambda: left() == set(), "the parent's end")
+
+
+FUTURE = """
+import os, sys
+import numpy as np
+from predsession.errors import SessionClosedError
+from predsession.tensor import TensorSession
+with TensorSession(sys.argv[1], models=["slow"]) as session:
+    future = session.submit({"seconds": np.array([1], np.float32)})
+    pid = os.fork()
+    if pid == 0:
+        try:
+            future.result(30)
+        except SessionClosedError as error:
+            os._exit(0 if "belongs to the process that was forked" in str(error) else 1)
+        os._exit(2)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    print(code, future.result(30)["slept"].tolist())
+"""
+
+
+def test_a_future_in_a_fork(doors: str) -> None:
+    """In the child it ends with an error at once; in the parent it gets its answer."""
+    out, errors = python(FUTURE, doors).communicate(timeout=60)
+    assert out == "0 [1.0]\n", errors
