@@ -131,8 +131,10 @@ def test_mistakes_are_found_before_anything_is_sent(doors: str) -> None:
                     session.submit(data, config, name)
             with pytest.raises(SourceError, match="idle_timeout"):
                 session.stream({"n": np.array(1), "fail_at": np.array(9)}, "count", idle_timeout=0)
-            with pytest.raises(SourceError, match="depth"):
-                session.map([], depth=0)
+            depths: list[Any] = [0, "4", 1.5]
+            for depth in depths:
+                with pytest.raises(SourceError, match="depth"):
+                    session.map([], depth=depth)
         assert bytes_.up < 100, "gRPC's own signs of life at most"
 
 
@@ -374,6 +376,8 @@ def test_mistakes_in_the_opening_are_found_first(tmp_path: Path) -> None:
         ({"local_model_path": [net, net]}, "'net' more than once"),
         ({"local_model_path": net, "models": ["a"]}, "pass one of the two"),
         ({"models": []}, "models is"),
+        ({"models": 5}, "models is 5"),
+        ({"local_model_path": 5}, "local_model_path is 5"),
         ({"models": ["a", "b", "a"]}, "models has 'a' more than once: 'a', 'b', 'a'"),
         ({"models": ["a", 5]}, "wanted names"),
         ({"core_id": "0"}, "core_id"),

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from predsession.errors import PredSessionError, SourceError
+from predsession.errors import PredSessionError, ProtocolError, SessionClosedError, SourceError
 from predsession.tensor.address import find_address
+from predsession.tensor.answers import check_output, placed
 from predsession.tensor.containers import Container
 from predsession.tensor.deploying import Options
 from predsession.tensor.hosting import ServerHandle
 from predsession.tensor.htensor import HTensor
 from predsession.tensor.info import TensorInfo, table
+from predsession.tensor.ledger import Record
 from predsession.tensor.plan import Kept, make_plan
-from predsession.tensor.profile import Meter, ServerTimes, counted
+from predsession.tensor.profile import Meter, ServerTimes, counted, told
 from predsession.tensor.quantization import dequantize, quantize
 from predsession.wire.oip.facts import Counters, ModelFacts, Quantization, TensorFacts
+from predsession.wire.oip.messages import Tensor
+from predsession.wire.oip.residency import INFER_NS, POST_NS, PRE_NS, QUEUE_NS
 
 
 @pytest.mark.parametrize(
@@ -405,3 +411,95 @@ def test_container_of_kept_tensors() -> None:
     assert container_of({}, [torch, Container()]) == Container()
     assert container_of({"a": np.zeros(1)}, [torch]) == Container()
     assert issubclass(SourceError, PredSessionError)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "told", "text"),
+    [
+        (Tensor("y", "FP32", (2,), b"12345678"), "FP32", ""),
+        (Tensor("y", "FP32", (2,), None), None, ""),
+        (Tensor("y", "BYTES", (1,), b"\x01\0\0\0a"), "BYTES", ""),
+        (Tensor("y", "FP32", (2,), b"1234567"), "FP32", "7 bytes; it takes 8"),
+        (Tensor("y", "FP32", (2,), b""), "FP32", "0 bytes; it takes 8"),
+        (Tensor("y", "FP32", (-1,), None), "FP32", "'y'.*negative"),
+        (Tensor("y", "FP32", (-2, -4), b"1" * 32), "FP32", "'y'.*negative"),
+        (Tensor("y", "FP33", (2,), None), None, "no datatype"),
+        (Tensor("y", "INT32", (2,), None), "FP32", "INT32; the model's metadata says FP32"),
+        (Tensor("y", "BYTES", (2,), b"\x01\0\0\0a"), "BYTES", "1 elements; it takes 2"),
+        (Tensor("y", "BYTES", (1,), b"\x09\0\0\0a"), "BYTES", "cut off"),
+    ],
+)
+def test_outputs_that_cannot_be(tensor: Tensor, told: str | None, text: str) -> None:
+    """Whatever is to become of it, an output has a datatype, sides and as many bytes as these take."""
+    if not text:
+        check_output(tensor, told)
+        return
+    with pytest.raises(ProtocolError, match=text):
+        check_output(tensor, told)
+
+
+def test_an_output_in_a_region() -> None:
+    """Over gRPC it looks as if it had no bytes; bytes that came all the same are counted."""
+    check_output(Tensor("y", "FP32", (2,), b""), "FP32", elsewhere=True)
+    with pytest.raises(ProtocolError, match="4 bytes"):
+        check_output(Tensor("y", "FP32", (2,), b"1234"), "FP32", elsewhere=True)
+
+
+def test_where_a_broken_promise_was() -> None:
+    """It names the model and the address, once."""
+    error = placed(ProtocolError("the reply lacks output 'y'"), "net", "grpc://box:1")
+    assert (str(error), error.url) == ("'net' at grpc://box:1: the reply lacks output 'y'", "grpc://box:1")
+    assert placed(error, "net", "grpc://box:1") is error
+
+
+@pytest.mark.parametrize(
+    ("times", "whole"),
+    [
+        ((1, 2, 3, 4), 10e-9),
+        ((0, 0, 0, 0), 0.0),
+        ((1, 2, -3, 4), None),
+        ((1, True, 3, 4), None),
+        ((1, 2), None),
+    ],
+)
+def test_times_that_are_none(times: tuple[int, ...], whole: float | None) -> None:
+    """A server's times are whole numbers of 0 or more, all four of them."""
+    found = told(dict(zip((QUEUE_NS, PRE_NS, INFER_NS, POST_NS), times, strict=False)))
+    assert (None if found is None else found.whole) == (None if whole is None else pytest.approx(whole))
+
+
+@pytest.mark.parametrize("key", ["\ud800", "k" * 1025])
+def test_keys_that_do_not_travel(key: str) -> None:
+    """What UTF-8 cannot hold, or is too long, is refused when it is said."""
+    with pytest.raises(SourceError, match=r"half a character|1,025 characters"):
+        HTensor(np.ones(1), "server", key)
+    with pytest.raises(SourceError, match=r"half a character|1,025 characters"):
+        make_plan(
+            ModelFacts("net", (), "", (), (TensorFacts("y", "FP32", (1,)),)),
+            {"x": np.ones(1, np.float32)},
+            {"y": {"device": "server", "key": key}},
+            kept={},
+        )
+    assert HTensor(np.ones(1), "server", key[:1024].replace("\ud800", "\u00e4")).key
+
+
+def test_a_record_after_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is added to it, what is crossed out then still counts, and its file goes with the last name."""
+    monkeypatch.setenv("PREDSESSION_LEDGER", str(tmp_path))
+    record = Record("grpc://box:1")
+    for name in ("a long name of a model", "b"):
+        record.add_model(name)
+    record.remove_model("a long name of a model")
+    record.add_region("r")
+    (file,) = tmp_path.glob("*")
+    wanted = {"server": "grpc://box:1", "models": ["b"], "regions": ["r"]}
+    assert json.loads(file.read_text()) == wanted
+    record.close()
+    record.close()
+    for add in (record.add_model, record.add_region):
+        with pytest.raises(SessionClosedError):
+            add("late")
+    record.remove_model("b")
+    assert file.exists()
+    record.remove_region("r")
+    assert not file.exists()
