@@ -144,9 +144,9 @@ class Channel:
             return self._result_of(self.submit(ask, _itself), ask)
         flight = Flight(self, ask, _itself, _raised, patience=patience)
         while True:
+            PROCESS.begin()
             try:
-                with PROCESS.call():
-                    reply = self.unary(ask)(ask.payload, timeout=flight.left(), metadata=self.metadata)
+                reply = self.unary(ask)(ask.payload, timeout=flight.left(), metadata=self.metadata)
             except grpc.RpcError as error:
                 failure = self.failure(error, ask)
             except ValueError:  # gRPC's word for a channel that was closed in between
@@ -154,6 +154,8 @@ class Channel:
             else:
                 self.reached = True
                 return reply
+            finally:
+                PROCESS.end()
             pause = flight.pause_after(failure)
             if pause is None:
                 raise failure

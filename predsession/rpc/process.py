@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
 
 import grpc
@@ -98,15 +96,6 @@ class Process:
         """Note that a call has ended."""
         with self._lock:
             self._going -= 1
-
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """Note a call for as long as the block lasts."""
-        self.begin()
-        try:
-            yield
-        finally:
-            self.end()
 
     def after_fork(self) -> None:
         """Run in the child of a fork."""

@@ -311,10 +311,10 @@ def _check_shape(
     shape: tuple[int, ...], facts: TensorFacts | None, what: str, whose: str = "the array"
 ) -> None:
     """Refuse a shape that the model does not take; -1 fits anything, on either side."""
-    if facts is None:
+    if facts is None or shape == facts.shape:
         return
     fits = len(shape) == len(facts.shape) and all(
-        -1 in {own, wanted} or own == wanted for own, wanted in zip(shape, facts.shape, strict=True)
+        own in {wanted, -1} or wanted == -1 for own, wanted in zip(shape, facts.shape, strict=True)
     )
     if not fits:
         raise SourceError(f"{what} takes shape {list(facts.shape)}; {whose} has {list(shape)}")

@@ -13,8 +13,8 @@ from pathlib import Path
 import edge_kit
 import numpy as np
 import pytest
-
 from tensor_models import arithmetic
+
 from predsession.testing import RunningServer
 
 TENSORS = "grpc://127.0.0.1:8001"

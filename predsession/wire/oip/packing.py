@@ -22,6 +22,8 @@ from predsession.wire.oip.messages import Buffer
 
 Array = npt.NDArray[np.generic]
 _LENGTH = struct.Struct("<I")
+_SMALL = 1 << 12
+"""Bytes of an array below which a copy is cheaper than a view."""
 
 
 def pack(array: Array, name: str) -> Buffer:
@@ -37,8 +39,8 @@ def pack(array: Array, name: str) -> Buffer:
     Returns
     -------
     bytes or memoryview
-        A view of the array itself, where it lies in memory as the wire has it: it must not change before the
-        bytes are sent.
+        A view of the array itself, where it is large and lies in memory as the wire has it: it must not
+        change before the bytes are sent.
 
     Raises
     ------
@@ -50,6 +52,8 @@ def pack(array: Array, name: str) -> Buffer:
         return _pack_elements(array)
     if name in INT4_RANGE:
         return _pack_nibbles(array, name)
+    if array.nbytes <= _SMALL and array.dtype == kind.dtype:
+        return array.tobytes()
     wanted = np.ascontiguousarray(array, dtype=kind.dtype)
     # A memoryview knows nothing of bfloat16, nor of a dtype without elements.
     return wanted.view(np.uint8).reshape(-1).data if wanted.size else b""
