@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
-from predsession.errors import SessionClosedError, SourceError
+from predsession.errors import SessionClosedError, SourceError, TransportError
 from predsession.rpc.pipeline import Pipeline
 from predsession.tensor.calling import Calling, Manner, Results
 from predsession.tensor.containers import Data
@@ -287,13 +287,17 @@ class TensorSession(SessionViews):
         self._check()
         name = self._book.name_of(model_name)
         facts = self._book.facts(name)
-        plan = make_plan(
-            facts,
-            data,
-            config,
-            kept=self._calling.table.known(),
-            optional=lambda: self._book.optional(name),
-        )
+        try:
+            plan = make_plan(
+                facts,
+                data,
+                config,
+                kept=self._calling.table.known(),
+                optional=lambda: self._book.optional(name),
+            )
+        except TransportError:
+            self._check()  # the connection that was asked for the inputs may have been closed meanwhile
+            raise
         return plan, self._meters[name]
 
     def _check(self) -> None:
