@@ -73,7 +73,8 @@ class KeyedTable:
         self._own = threading.RLock()
         self._lock: int | None = None
         self._unlock: Callable[[], object] | None = None
-        self._last = b""
+        self._last: bytes | None = None
+        """The mark when this process has last looked; None where it is to look in any case."""
         self._learn()
 
     def _learn(self) -> None:
@@ -102,28 +103,39 @@ class KeyedTable:
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """Have the table alone, and know what others have added; raises `StoreError` where it cannot be."""
+        with self._alone() as lock:
+            last = os.pread(lock, _MARK, 0)
+            if last != self._last:  # somebody else was here since
+                self.table.refresh()
+                self._learn()
+                self._last = last
+            yield
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[int]:
+        """Have the table alone; yields the lock's file."""
         with self._own:  # a lock of the kernel's is between processes
-            if self._lock is None:
-                path = self.table.path.with_name(f"{self.table.path.name}.lock")
+            lock = self._open_lock()
+            try:
                 try:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-                    self._unlock = weakref.finalize(self, os.close, self._lock)
+                    fcntl.flock(lock, fcntl.LOCK_EX)
                 except OSError as error:
-                    raise StoreError(f"{path} cannot be written to: {error}") from None
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
-            except OSError as error:
-                raise StoreError(f"{self.table.path} cannot be locked: {error}") from None
-            try:
-                last = os.pread(self._lock, _MARK, 0)
-                if last != self._last:  # somebody else was here since
-                    self.table.refresh()
-                    self._learn()
-                    self._last = last
-                yield
+                    raise StoreError(f"{self.table.path} cannot be locked: {error}") from None
+                yield lock
             finally:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)
+                fcntl.flock(lock, fcntl.LOCK_UN)
+
+    def _open_lock(self) -> int:
+        """Return the lock's file."""
+        if self._lock is None:
+            path = self.table.path.with_name(f"{self.table.path.name}.lock")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                self._unlock = weakref.finalize(self, os.close, self._lock)
+            except OSError as error:
+                raise StoreError(f"{path} cannot be written to: {error}") from None
+        return self._lock
 
     def add(self, rows: pa.Table, texts: Iterable[str]) -> None:
         """Add rows; for whoever has the `turn`.
@@ -135,11 +147,21 @@ class KeyedTable:
         texts : iterable of str
             Their keys.
         """
-        # First the mark, then the rows: whoever comes after a process that was killed in between looks again.
         # What is known only says where to look: it may say so before, and must, if it fails halfway.
-        self._mark()
-        self._known.add(texts)
-        self.table.append(rows)
+        with self._changing():
+            self._known.add(texts)
+            self.table.append(rows)
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Change the table; for whoever has it alone."""
+        # First the mark, then the rows: whoever comes after a process that was killed in between looks again.
+        try:
+            self._mark()
+            yield
+        except BaseException:  # Ctrl-C among them: nobody knows how far it came
+            self._last = None
+            raise
 
     def _mark(self) -> None:
         """Have others look at the table again."""
@@ -154,8 +176,8 @@ class KeyedTable:
         """Put small pieces together, and let go."""
         try:
             if compact:
-                with self.turn():
-                    self._mark()
+                with self._alone(), self._changing():
+                    self.table.refresh()
                     self.table.compact()
         except StoreError as error:  # the rows are there all the same
             log.warning("small pieces were not put together: %s", error)
