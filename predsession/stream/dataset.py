@@ -13,7 +13,8 @@ import pyarrow as pa
 from predsession.errors import SourceError, StoreError
 from predsession.prediction import Prediction
 from predsession.stream import records
-from predsession.stream.schema import ID, PREDICTIONS, Output, Schema
+from predsession.stream.outputs import Output
+from predsession.stream.schema import ID, PREDICTIONS, Schema
 from predsession.stream.tables import Table, open_table
 
 if TYPE_CHECKING:

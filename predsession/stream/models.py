@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from predsession.errors import ItemError, SourceError, StoreError
+from predsession.errors import InvalidRequestError, ItemError, SourceError
 from predsession.prediction import Prediction
+from predsession.stream.outputs import Array, MisfitError, as_array
 from predsession.stream.samples import Batch
-from predsession.stream.schema import DATA, Array, Maker, Results, as_array
+from predsession.stream.schema import DATA, Maker, Results
 
 if TYPE_CHECKING:
     from predsession.model import DeployedModel
@@ -20,8 +21,16 @@ if TYPE_CHECKING:
 Outcome = Results | Sequence[Prediction | ItemError]
 
 
+class WrongAnswerError(SourceError):
+    """What a model returned is of no kind that can be stored: no sample's fault, but the model's own."""
+
+
 class Runner(Protocol):
     """Makes results of batches, and is opened once."""
+
+    @property
+    def faults(self) -> tuple[type[Exception], ...]:
+        """Errors that are no sample's fault: each batch would go the same way."""
 
     @property
     def maker(self) -> Maker:
@@ -45,6 +54,7 @@ class Function:
 
     def __init__(self, function: Callable[[Batch], object]) -> None:
         self._function = function
+        self.faults: tuple[type[Exception], ...] = ()
 
     @property
     def maker(self) -> Maker:
@@ -61,7 +71,7 @@ class Function:
             return as_array(results, DATA)
         if isinstance(results, Sequence) and not isinstance(results, str | bytes):
             return cast("Outcome", results)  # what is in it, the schema looks at
-        raise SourceError(
+        raise WrongAnswerError(
             f"the model returned {type(results).__name__}; "
             "wanted an array, a dict of arrays, or a list of Prediction"
         )
@@ -92,6 +102,8 @@ class Images:
         self._field = field
         self._settings = dict(settings)
         self._own = own
+        # A bad image is an ItemError; what is refused beside that is a setting.
+        self.faults: tuple[type[Exception], ...] = (InvalidRequestError,)
         info = model.info  # asked now, before anything is taken from a source
         version = str(info.raw.get("digest") or info.raw.get("pretrained_model") or "")
         self._maker = Maker(info.app_name, version)
@@ -132,6 +144,7 @@ class Tensors:
         self._session = session
         self._model = model
         self._own = own
+        self.faults: tuple[type[Exception], ...] = ()  # a sample of another shape is refused, too
         self._inputs = session.get_input_info(model)
         self._outputs = session.get_output_info(model)
         facts = session.server_facts
@@ -198,14 +211,14 @@ def _stacked(values: Sequence[object], name: str, *, axis: bool) -> Array:
         arrays = [np.asarray(value) for value in values]
         return np.concatenate(arrays) if axis else np.stack(arrays)
     except ValueError as error:
-        raise StoreError(f"output {name!r} has another shape for each sample: {error}") from None
+        raise MisfitError(f"output {name!r} has another shape for each sample: {error}") from None
 
 
 def _checked(outputs: dict[str, Array], rows: int) -> dict[str, Array]:
     """Return outputs that have a row for each sample."""
     for name, array in outputs.items():
         if array.ndim == 0 or array.shape[0] != rows:
-            raise SourceError(
+            raise WrongAnswerError(
                 f"output {name!r} has shape {list(array.shape)}: no row for each of {rows} samples"
             )
     return outputs

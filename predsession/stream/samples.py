@@ -89,6 +89,13 @@ class Batch(dict[str, object]):
         columns = {name: _gathered([each.fields[name] for each in samples], name) for name in names}
         return cls(columns, [each.position for each in samples])
 
+    @classmethod
+    def joined(cls, batches: Sequence[Batch]) -> Batch:
+        """Put batches together; at least one, all with the same fields."""
+        names = batches[0]._columns
+        columns = {name: _chained([each._columns[name] for each in batches]) for name in names}
+        return cls(columns, [place for each in batches for place in each.positions])
+
     @property
     def ids(self) -> list[str]:
         """The object ids."""
@@ -119,6 +126,14 @@ def _chosen(column: Column, rows: Sequence[int]) -> Column:
     if isinstance(column, Sequence):
         return [column[row] for row in rows]
     return column[list(rows)]  # an array, or a tensor that was handed in
+
+
+def _chained(columns: Sequence[Column]) -> Column:
+    """Put parts of a column together."""
+    arrays = [each for each in columns if isinstance(each, np.ndarray)]
+    if len(arrays) == len(columns):
+        return np.concatenate(arrays)
+    return [value for each in columns for value in each]
 
 
 def _gathered(values: list[object], name: str) -> Column:

@@ -10,7 +10,6 @@ The first batch settles the outputs. One that does not fit is refused before any
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,14 +17,13 @@ from pathlib import Path
 from typing import TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from predsession.errors import StoreError
 from predsession.prediction import Prediction
 from predsession.stream import records
+from predsession.stream.outputs import Array, MisfitError, Output, as_array, as_column, described, output_of
 
-Array = npt.NDArray[np.generic]
 Results = Array | Mapping[str, Array] | Sequence[Prediction]
 ID, POSITION, STORED_AT, MODEL, VERSION = "object_id", "position", "stored_at", "model", "model_version"
 OWN = (ID, POSITION, STORED_AT, MODEL, VERSION)
@@ -34,48 +32,6 @@ DATA = "data"
 """The column of an output that has no name."""
 KIND = b"predsession.kind"
 ARRAYS, PREDICTIONS = "arrays", "predictions"
-_KINDS = "biuf"
-_ODD = re.compile(r"[%.`]")
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """An output of a model, as the store has it.
-
-    Parameters
-    ----------
-    name : str
-        The model's.
-    shape : tuple of int
-        Of one row.
-    dtype : numpy.dtype
-        Of its numbers, or of text.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
-
-    @property
-    def column(self) -> str:
-        """Its column: the name, but for what Lance takes for paths and words of its own, as ``%2E``."""
-        escaped = _ODD.sub(lambda found: f"%{ord(found[0]):02X}", self.name)
-        return f"%5F{escaped[1:]}" if escaped.startswith("_row") else escaped
-
-    @property
-    def size(self) -> int:
-        """How many numbers a row has."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def is_text(self) -> bool:
-        """Whether a row is a text."""
-        return self.dtype.kind == "U"
-
-    def field(self) -> pa.Field:
-        """Return the column."""
-        kind = pa.string() if self.is_text else pa.list_(pa.from_numpy_dtype(self.dtype), self.size)
-        return pa.field(self.column, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +117,7 @@ class Schema:
         """
         if _is_predictions(results):
             return cls(PREDICTIONS)
-        return cls(ARRAYS, [_output(name, array, count) for name, array in _named(results).items()])
+        return cls(ARRAYS, [output_of(name, array, count) for name, array in _named(results).items()])
 
     @classmethod
     def read(cls, arrow: pa.Schema, where: Path) -> Schema:
@@ -219,8 +175,10 @@ class Schema:
 
         Raises
         ------
+        MisfitError
+            If rows have another shape or dtype; the message has both sides.
         StoreError
-            If they do not fit; the message has both sides.
+            If they do not fit otherwise.
         """
         count = len(rows)
         try:
@@ -236,13 +194,52 @@ class Schema:
             else:
                 columns += self._arrays(results, count)
         except UnicodeEncodeError as error:
-            raise StoreError(f"a text in the results cannot be stored: {error}") from None
+            raise MisfitError(f"a text in the results cannot be stored: {error}") from None
         return pa.Table.from_arrays(columns, schema=self.arrow)
+
+    def check(self, results: Results, count: int) -> None:
+        """Refuse results that do not fit, as `table` would.
+
+        Parameters
+        ----------
+        results : ndarray, mapping of str to ndarray, or sequence of Prediction
+            What a model made of a batch.
+        count : int
+            Of how many samples.
+
+        Raises
+        ------
+        MisfitError
+            If rows have another shape or dtype.
+        StoreError
+            If they are something else altogether.
+        """
+        try:
+            if self.kind == PREDICTIONS:
+                for each in self._predictions(results, count):
+                    "".join(each.classes).encode()
+            else:
+                self._arrays(results, count)
+        except UnicodeEncodeError as error:
+            raise MisfitError(f"a text in the results cannot be stored: {error}") from None
+
+    def empty(self) -> Results:
+        """Return results without a row, of the store's kind.
+
+        Returns
+        -------
+        ndarray, dict of ndarray, or list of Prediction
+            An array where the one output has no name.
+        """
+        if self.kind == PREDICTIONS:
+            return []
+        arrays = {each.name: np.empty((0, *each.shape), each.dtype) for each in self.outputs}
+        return arrays[DATA] if list(arrays) == [DATA] else arrays
 
     def _predictions(self, results: Results, count: int) -> Sequence[Prediction]:
         """Return predictions, as many as there are rows."""
         if not _is_predictions(results):
-            raise StoreError(f"the store holds predictions; the results are {_described(results)}")
+            raise StoreError(f"the store holds predictions; the results are {described(results)}")
         if len(results) != count:
             raise StoreError(f"{len(results)} predictions for {count} objects")
         return results
@@ -252,7 +249,7 @@ class Schema:
         held = ", ".join(each.name for each in self.outputs)
         if _is_predictions(results):
             raise StoreError(f"the store holds the outputs {held}; the results are predictions")
-        given = {name: _output(name, array, count) for name, array in _named(results).items()}
+        given = {name: output_of(name, array, count) for name, array in _named(results).items()}
         if given.keys() != {each.name for each in self.outputs}:
             raise StoreError(f"the store holds the outputs {held}; the results are {', '.join(given)}")
         arrays = _named(results)
@@ -261,11 +258,11 @@ class Schema:
             one = given[each.name]
             fits = one.shape == each.shape and (one.dtype == each.dtype or (one.is_text and each.is_text))
             if not fits:
-                raise StoreError(
+                raise MisfitError(
                     f"output {each.name!r} of the store is {each.dtype.name} {list(each.shape)} a row; "
                     f"the results are {one.dtype.name} {list(one.shape)}"
                 )
-            columns.append(_column(arrays[each.name], each))
+            columns.append(as_column(arrays[each.name], each))
         return columns
 
 
@@ -284,74 +281,6 @@ def _named(results: Results) -> dict[str, Array]:
             )
         return {name: as_array(value, name) for name, value in results.items()}
     return {DATA: as_array(results, DATA)}
-
-
-def as_array(value: object, name: str) -> Array:
-    """Return an output as an array.
-
-    Parameters
-    ----------
-    value : ndarray, torch.Tensor, or what makes an array of itself
-        What a model returned.
-    name : str
-        Of the output.
-
-    Returns
-    -------
-    ndarray
-        The same numbers.
-
-    Raises
-    ------
-    StoreError
-        If it is none of these.
-    """
-    if isinstance(value, np.ma.MaskedArray):
-        raise StoreError(f"output {name!r} is a masked array, whose mask has no place: say .filled(...)")
-    if isinstance(value, np.ndarray):
-        return value
-    if hasattr(value, "detach") or hasattr(value, "__array__"):  # a torch tensor, perhaps on another device
-        try:
-            return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
-        except (TypeError, RuntimeError) as error:  # bfloat16, which NumPy has not
-            raise StoreError(f"output {name!r} makes no array: {error}") from None
-    raise StoreError(
-        f"output {name!r} is {_described(value)}; wanted an array, a dict of arrays, or a list of Prediction"
-    )
-
-
-def _output(name: str, array: Array, count: int) -> Output:
-    """Describe an output, or refuse what cannot be stored."""
-    if array.ndim == 0 or array.shape[0] != count:
-        raise StoreError(
-            f"output {name!r} has shape {list(array.shape)}; wanted {count} rows, one for each object"
-        )
-    if array.dtype.kind == "U" and array.ndim == 1:
-        return Output(name, (), np.dtype("U"))
-    if array.dtype.kind not in _KINDS or array.dtype.itemsize > 8:
-        raise StoreError(
-            f"output {name!r} is {array.dtype} {list(array.shape)}; a store holds whole and real numbers "
-            "of up to 64 bits, truth values, and one text a row"
-        )
-    output = Output(name, array.shape[1:], array.dtype.newbyteorder("="))
-    if not output.size:
-        raise StoreError(f"output {name!r} has rows of shape {list(output.shape)}: there is nothing in them")
-    return output
-
-
-def _column(array: Array, output: Output) -> pa.Array:
-    """Return an output's column."""
-    if output.is_text:
-        return pa.array(array.tolist(), pa.string())
-    flat = np.ascontiguousarray(array, output.dtype).reshape(-1)
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat), output.size)
-
-
-def _described(value: object) -> str:
-    """Say what something is."""
-    if isinstance(value, Sequence) and not isinstance(value, str) and value:
-        return f"a {type(value).__name__} of {type(value[0]).__name__}"
-    return type(value).__name__
 
 
 def _described_output(column: str, said: bytes) -> Output:

@@ -26,6 +26,7 @@ from predsession.stream.counting import Counts, StreamProgress
 from predsession.stream.dataset import ResultDataset
 from predsession.stream.ending import end_all, let_be
 from predsession.stream.models import open_model
+from predsession.stream.rounds import Rounds
 from predsession.stream.samples import Batch, DeadLetter, Decode, batch_of
 from predsession.stream.schema import Results
 from predsession.stream.source import Source
@@ -102,16 +103,17 @@ class StreamSession:
     ) -> None:
         check_arguments(batch_size, flush_after, on_error)
         self._clock = clock or SystemClock()
-        self._skip_stored = skip_stored
-        self._lock = threading.Lock()
+        # May be taken again by the thread that has it: a signal handler may break in wherever it likes.
+        self._lock = threading.RLock()
         self._taking = threading.Lock()
         self._stopped = Flag()
         self._dataset: ResultDataset | None = None
         self._closed = False
-        self._writer = Writer(store, by_id=skip_stored)
+        self._writer = writer = Writer(store, by_id=skip_stored)
         self._source: Source | None = None
         self._runner = open_model(model, image_field=image_field, settings=settings or {}, token=token)
-        self._attempts = Attempts(self._runner, skip=on_error == "skip")
+        attempts = Attempts(self._runner, skip=on_error == "skip", settled=lambda: writer.schema)
+        self._rounds = Rounds(attempts, writer, self._runner, by_id=skip_stored)
         try:
             self._source = None if source is None else open_source(source, decode=decode, ahead=batch_size)
         except BaseException:
@@ -126,6 +128,7 @@ class StreamSession:
         self._forgotten = weakref.finalize(self, let_be, self._source, self._runner)
         self._counts = Counts(StreamProgress() if show_progress else None, self._clock)
         self._working: int | None = None
+        self._processed: list[str] = []
         self._asker: int | None = None
 
     @classmethod
@@ -256,8 +259,8 @@ class StreamSession:
         Returns
         -------
         ndarray, dict of ndarray, or list of Prediction
-            A row for each object that was processed: what is stored already, and what became a dead letter,
-            is not among them.
+            A row for each object that was processed, which `processed_ids` lists: what is stored already, and
+            what became a dead letter, is not among them. Where nothing is left, no row of the store's kind.
 
         Raises
         ------
@@ -271,35 +274,35 @@ class StreamSession:
             If the results do not fit the store; nothing was written.
         """
         done = self._process(batch_of(batch))
-        return [] if done is None else done[1]
+        schema = self._writer.schema
+        return done[1] if done is not None else [] if schema is None else schema.empty()
+
+    @property
+    def processed_ids(self) -> list[str]:
+        """The object ids of the last batch's results, a row each."""
+        return list(self._processed)
 
     def _process(self, batch: Batch) -> tuple[Batch, Results] | None:
         """Run a batch, store what came of it, tell the source."""
         if not self._lock.acquire(blocking=False):
             raise SessionBusyError("another thread is in process(): one at a time, or a session for each")
+        if self._working is not None:
+            self._lock.release()
+            raise SessionBusyError("process() comes after the batch in hand, not within it")
         self._working = threading.get_ident()
         try:
             self._check_open()
-            positions = batch.positions
-            batch = self._fresh(batch)
-            done, letters = self._attempts.run(batch) if batch.count else (None, [])
-            stored = 0 if done is None else self._writer.store(done[0].rows, done[1], self._runner.maker)
-            self._bury(letters)
-            self._tell(positions)
-            self._counts.add(stored, len(positions) - batch.count, self._behind())
+            self._processed = []
+            before = self._counts.dead
+            stored, done = self._rounds.run(batch, self._bury)
+            self._tell(batch.positions)
+            self._processed = [] if done is None else done[0].ids
+            dead = self._counts.dead - before
+            self._counts.add(stored, batch.count - stored - dead, self._behind())
             return done
         finally:
             self._working = None
             self._lock.release()
-
-    def _fresh(self, batch: Batch) -> Batch:
-        """Return a batch without what is stored, and with each object once."""
-        rows = batch.rows
-        there = self._writer.there(rows)
-        keys = [row.id if self._skip_stored else row.position or object() for row in rows]
-        first = {key: place for place, key in reversed(list(enumerate(keys)))}
-        keep = [place for place, key in enumerate(keys) if not there[place] and first[key] == place]
-        return batch if len(keep) == len(rows) else batch.only(keep)
 
     def _bury(self, letters: Sequence[DeadLetter]) -> None:
         """Put letters away, and tell the source."""

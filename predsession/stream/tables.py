@@ -70,6 +70,8 @@ def open_table(path: str | os.PathLike[str]) -> Table:
     SourceError
         If it ends in something else, or is a file.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise SourceError(f"store is {path!r}; wanted a path that ends in {' or '.join(KINDS)}")
     place = Path(path)
     if place.suffix not in KINDS:
         raise SourceError(f"{place} is no store: its name ends in {' or '.join(KINDS)}")

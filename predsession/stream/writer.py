@@ -213,6 +213,11 @@ class Writer:
         """Where results are."""
         return self._rows.table
 
+    @property
+    def schema(self) -> Schema | None:
+        """What its rows are; None while that is not settled."""
+        return self._schema
+
     def there(self, rows: Sequence[Row]) -> list[bool]:
         """Tell which rows are stored.
 

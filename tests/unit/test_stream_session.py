@@ -13,13 +13,7 @@ import pytest
 from predictions import found
 from stream_kit import KINDS, Recorded, double, drain, ids, named, numbered, reasons, samples
 
-from predsession.errors import (
-    ConnectError,
-    ItemError,
-    SessionClosedError,
-    SourceError,
-    StoreError,
-)
+from predsession.errors import ConnectError, ItemError, SessionClosedError, SourceError, StoreError
 from predsession.stream import DeadLetter, Sample, StreamSession
 from predsession.testing import FakeClock
 
@@ -216,21 +210,6 @@ def test_skip_is_for_samples(store: Path) -> None:
     ):
         drain(session)
     assert not reasons(store)
-
-
-def test_skip_with_odd_results(store: Path) -> None:
-    """One by one, a model may give other shapes: that is told, not stored."""
-
-    def model(batch: Any) -> Any:
-        if len(batch["object_id"]) > 1:
-            raise ValueError("one by one")
-        return np.ones((1, 2 if "o1" in batch["object_id"] else 3))
-
-    with (
-        pytest.raises(StoreError, match="differs from object to object"),
-        StreamSession(model, numbered(3), store, on_error="skip") as session,
-    ):
-        drain(session)
 
 
 def test_no_source(store: Path) -> None:
