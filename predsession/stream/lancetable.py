@@ -21,11 +21,13 @@ except ImportError:
     raise MissingExtraError("stream", "a store in Lance's format") from None
 
 log = logging.getLogger("predsession.stream")
-MOST_PIECES = 2000
+MOST_PIECES = 500
 """Fragments above which they are put together while the table grows: each version lists all of them."""
 _PIECE_ROWS = 1 << 16
 _KEPT = timedelta(minutes=1)
 _AT_ONCE = 500
+_INDEX_CACHE, _METADATA_CACHE = 16 << 20, 32 << 20
+"""Bytes; Lance's own 7 GB fill with each version that is written."""
 _FAULTS = (OSError, ValueError, RuntimeError, pa.ArrowException)
 """What Lance raises."""
 Read = TypeVar("Read")
@@ -44,6 +46,9 @@ class LanceTable:
         self._path = path
         self._seen = -1
         self._pieces = 0
+        self._session = lance.Session(
+            index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE
+        )
         self._dataset: lance.LanceDataset | None = None
         self.refresh()
 
@@ -58,10 +63,19 @@ class LanceTable:
             if self._dataset is not None:
                 self._dataset.checkout_latest()
             elif (self._path / "_versions").is_dir():
-                self._dataset = lance.dataset(str(self._path))
+                self._dataset = self._open()
                 self._pieces = len(self._dataset.get_fragments())
         except _FAULTS as error:
             raise StoreError(f"{self._path} cannot be opened as a Lance table: {error}") from None
+
+    def _open(self) -> lance.LanceDataset:
+        """Open it, with small caches."""
+        return lance.dataset(str(self._path), session=self._session)
+
+    @property
+    def pieces(self) -> int:
+        """How many it is made of."""
+        return self._pieces
 
     def schema(self) -> pa.Schema | None:
         """Return its columns; None while there is no table yet."""
@@ -76,7 +90,8 @@ class LanceTable:
         mode = "create" if self._dataset is None else "append"
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._dataset = lance.write_dataset(rows, target, mode=mode)
+            written = lance.write_dataset(rows, target, mode=mode)
+            self._dataset = self._open() if self._dataset is None else written
         except _FAULTS as error:
             raise StoreError(f"{self._path} cannot be written to: {error}") from None
         self._pieces += 1
@@ -151,10 +166,10 @@ class LanceTable:
             lambda data: pa.concat_tables([data.to_table(columns=names, filter=one) for one in filters])
         )
 
-    def compact(self) -> None:
+    def compact(self, *, quick: bool = False) -> None:
         """Make few large pieces of many small ones, and remove old versions."""
         if self._dataset is not None:
-            self._put_together(1 << 20, timedelta(0))
+            self._put_together(*((_PIECE_ROWS, _KEPT) if quick else (1 << 20, timedelta(0))))
 
     def _put_together(self, rows: int, kept: timedelta) -> None:
         """Make pieces of so many rows, and remove versions that are older than that."""

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar
 
@@ -59,6 +60,11 @@ class ParquetTable:
     def path(self) -> Path:
         """Where it is."""
         return self._path
+
+    @property
+    def pieces(self) -> int:
+        """How many files it is made of."""
+        return len(self._pieces)
 
     def refresh(self) -> None:
         """See what other processes have added."""
@@ -226,19 +232,30 @@ class ParquetTable:
             )
         )
 
-    def compact(self) -> None:
-        """Make one file of many, and remove what nobody needs any more."""
+    def compact(self, *, quick: bool = False) -> None:
+        """Make one file of many, and remove what nobody needs any more; `quick` leaves large files alone."""
         if self._schema is None:
             return
         try:
-            if len(self._pieces) > 1:
-                first, last = self._pieces[0].first, self._pieces[-1].last
+            pieces = self._pieces
+            small = pieces
+            if quick:
+                small = list(takewhile(lambda each: self._rows_of(each) < _GROUP_ROWS, reversed(pieces)))[
+                    ::-1
+                ]
+            if len(small) > 1:
+                first, last = small[0].first, small[-1].last
                 whole = _Piece(first, last, self._path / f"rows-{first:09}-{last:09}.parquet")
-                self._write(whole.path, self._schema, _gathered(self.scan(), self._schema))
-                self._pieces = [whole]
+                self._write(whole.path, self._schema, _gathered(self._scan_all(small), self._schema))
+                self._pieces = [*pieces[: len(pieces) - len(small)], whole]
             self._tidy()
         except _FAULTS as error:
             raise StoreError(f"{self._path}: {error}") from None
+
+    def _scan_all(self, pieces: Iterable[_Piece]) -> Iterator[pa.RecordBatch]:
+        """Iterate over the rows of some files; for whoever has the table alone, so that none goes away."""
+        for piece in pieces:
+            yield from self._scan_one(piece, None)
 
     def _tidy(self) -> None:
         """Remove files that were put together, and those that a killed process has left unfinished."""

@@ -24,6 +24,10 @@ class Table(Protocol):
     def path(self) -> Path:
         """Where it is."""
 
+    @property
+    def pieces(self) -> int:
+        """How many files, or the like, it is made of."""
+
     def schema(self) -> pa.Schema | None:
         """Return its columns; None while there is no table yet."""
 
@@ -48,8 +52,8 @@ class Table(Protocol):
     def where(self, column: str, values: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows whose text in a column is one of these."""
 
-    def compact(self) -> None:
-        """Make few large pieces of many small ones."""
+    def compact(self, *, quick: bool = False) -> None:
+        """Make few large pieces of many small ones; `quick` leaves alone those that are large enough."""
 
 
 def open_table(path: str | os.PathLike[str]) -> Table:

@@ -27,6 +27,8 @@ from predsession.stream.tables import Table, open_table
 log = logging.getLogger("predsession.stream")
 _MARK = 16
 """Bytes in a lock's file, which are others whenever the table has changed."""
+MANY = 50
+"""Pieces above which they are put together when a table is opened."""
 REASON, RAW = "reason", "raw"
 LETTERS = pa.schema(
     [
@@ -75,7 +77,18 @@ class KeyedTable:
         self._unlock: Callable[[], object] | None = None
         self._last: bytes | None = None
         """The mark when this process has last looked; None where it is to look in any case."""
+        if table.pieces > MANY:
+            self._gather()
         self._learn()
+
+    def _gather(self) -> None:
+        """Put pieces together that a process has left which was killed: looking up is slow in many."""
+        try:
+            with self._alone(), self._changing():
+                self.table.refresh()
+                self.table.compact(quick=True)
+        except StoreError as error:
+            log.warning("small pieces were not put together: %s", error)
 
     def _learn(self) -> None:
         """Look at rows that are new."""

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stream_kit import double, drain, ids, named, numbered
+from stream_kit import KINDS, Recorded, double, drain, ids, named, numbered, samples
 
 from predsession.errors import StoreError
-from predsession.stream import StreamSession, lancetable, open_results
+from predsession.stream import DeadLetter, StreamSession, lancetable, open_results, parquettable, writer
+from predsession.stream.tables import open_table
+from predsession.stream.writer import read_letters
 
 
 def test_tables_of_others(tmp_path: Path) -> None:
@@ -42,4 +44,34 @@ def test_many_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fai
         pieces = len(lance.dataset(str(store)).get_fragments())
         assert pieces == 30 if fails else pieces <= 6
         assert len(session.process({"object_id": ["o3", "o29"], "x": np.ones((2, 3), np.float32)})) == 0
+    assert ids(store) == named(30)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_pieces_of_the_killed(tmp_path: Path, kind: str) -> None:
+    """Pieces that runs have left which were killed are put together when a store is opened, letters too."""
+    store = tmp_path / f"r.{kind}"
+    for first in (0, 60):
+        batches = [(samples(1, n), [DeadLetter(f"t:1:{n}", "bad")]) for n in range(first, first + 60)]
+        source = Recorded(*[batch for both in batches for batch in both])
+        session = StreamSession(double, source, store, batch_size=1)  # never closed, as if it were killed
+        pieces = [open_table(path).pieces for path in (store, tmp_path / f"r.dead.{kind}") if path.exists()]
+        assert pieces == ([1, 1] if first else [])
+        assert drain(session) == named(60, first)
+    table = open_table(store)
+    assert (table.pieces, ids(store)) == (61, named(120))
+    assert [each.position for each in read_letters(store)] == [f"t:1:{n}" for n in range(120)]
+
+
+def test_large_pieces_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is put together at opening leaves large files as they are."""
+    monkeypatch.setattr(parquettable, "_GROUP_ROWS", 10)
+    monkeypatch.setattr(writer, "MANY", 3)
+    store = tmp_path / "r.parquet"
+    for first, size in ((0, 20), (20, 1), (25, 1)):
+        session = StreamSession(double, numbered(max(size, 5), first), store, batch_size=size)
+        drain(session)
+    files = sorted(path.name for path in store.iterdir())
+    assert files == ["rows-000000000.parquet", "rows-000000001-000000005.parquet",
+                     *(f"rows-{n:09}.parquet" for n in range(6, 11))]  # fmt: skip
     assert ids(store) == named(30)
