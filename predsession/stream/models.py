@@ -17,6 +17,7 @@ from predsession.stream.schema import DATA, Maker, Results
 if TYPE_CHECKING:
     from predsession.model import DeployedModel
     from predsession.tensor import TensorSession
+    from predsession.wire.replies import ServerInfo
 
 Outcome = Results | Sequence[Prediction | ItemError]
 
@@ -104,9 +105,7 @@ class Images:
         self._own = own
         # A bad image is an ItemError; what is refused beside that is a setting.
         self.faults: tuple[type[Exception], ...] = (InvalidRequestError,)
-        info = model.info  # asked now, before anything is taken from a source
-        version = str(info.raw.get("digest") or info.raw.get("pretrained_model") or "")
-        self._maker = Maker(info.app_name, version)
+        self._maker = _told(model.info)  # asked now, before anything is taken from a source
 
     @property
     def maker(self) -> Maker:
@@ -125,6 +124,16 @@ class Images:
         """Close the handle, if it is ours."""
         if self._own:
             self._model.close()
+
+
+def _told(info: ServerInfo) -> Maker:
+    """Return which model it is, as far as the server says: ours by name and digest."""
+    ours = info.raw.get("predsession")
+    ours = ours if isinstance(ours, Mapping) else {}
+    models = ours.get("models")
+    name = models[0] if isinstance(models, Sequence) and models else info.app_name
+    version = ours.get("digest") or info.raw.get("digest") or info.raw.get("pretrained_model")
+    return Maker(str(name), str(version or ""))
 
 
 class Tensors:
@@ -147,8 +156,9 @@ class Tensors:
         self.faults: tuple[type[Exception], ...] = ()  # a sample of another shape is refused, too
         self._inputs = session.get_input_info(model)
         self._outputs = session.get_output_info(model)
-        facts = session.server_facts
-        self._maker = Maker(model or session.get_model_names()[0], f"{facts.name} {facts.version}".strip())
+        name = model or session.get_model_names()[0]
+        versions = session._book.facts(name).versions
+        self._maker = Maker(name, str(versions[-1]) if versions else "")
 
     @property
     def maker(self) -> Maker:

@@ -52,7 +52,12 @@ def test_images_by_url(ours: str, store: Path) -> None:
     assert ids(store) == named(9)
     assert list(session.dataset.to_predictions()) == results
     assert [box_number(each.boxes[0]) for each in results if isinstance(each, Prediction)] == list(range(9))
-    assert set(session.dataset.to_pandas()["model"]) != {None}
+    with connect(ours) as model:
+        card = model.info.raw["predsession"]
+    assert isinstance(card, dict)
+    table = session.dataset.to_arrow()
+    assert set(table["model"].to_pylist()) == {"pixels"}
+    assert set(table["model_version"].to_pylist()) == {card["digest"]}
 
 
 def test_images_by_handle(ours: str, store: Path) -> None:
@@ -131,7 +136,10 @@ def test_tensors(tensor_address: str, store: Path, name: str, rows: bool) -> Non
     assert dataset.to_arrays()["twice"][:, 0].tolist() == [2.0 * int(n[1:]) for n in left]
     if rows:
         assert dataset.to_arrays()["rows"].tolist() == [4, 4, 4, 4, 3, 3, 3]
-    assert set(dataset.to_pandas()["model"]) == {name}
+    assert set(dataset.to_arrow()["model"].to_pylist()) == {name}
+    with TensorSession(tensor_address, models=[name]) as tensors:
+        versions = tensors._book.facts(name).versions
+    assert set(dataset.to_arrow()["model_version"].to_pylist()) == {versions[-1]}
     if name == "single":
         assert "no fours" in reasons(store)["iterable:o4"]
 
