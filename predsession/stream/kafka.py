@@ -97,7 +97,8 @@ class KafkaSource:
         )
         self._decode = decode or _from_json
         self._reader = Reader(self._plan)
-        self._letters = LetterTopic(self._plan, self._reader.held.closing) if dead_letter_topic else None
+        self._stopped = False
+        self._letters = LetterTopic(self._plan, self._ending) if dead_letter_topic else None
         self._originals: dict[str, Original] = {}
         """What a letter may have to be written of: what was taken, and is not done."""
         self._process: int | None = None
@@ -198,11 +199,19 @@ class KafkaSource:
         Raises
         ------
         ConnectError
-            If the broker does not take them.
+            If the broker does not take them, or `stop` came before it did.
         """
         self._check_process()
         if self._letters is not None and letters:
             self._letters.send(letters, [self._originals.get(each.position) for each in letters])
+
+    def stop(self) -> None:
+        """Wait for no broker that is to take dead letters; from any thread, and from a signal handler."""
+        self._stopped = True
+
+    def _ending(self) -> bool:
+        """Whether somebody stops or closes it."""
+        return self._stopped or self._reader.held.closing.is_set()
 
     def behind(self) -> int | None:
         """Return how many messages were not taken yet, as far as the broker has told.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -18,7 +17,7 @@ log = logging.getLogger("predsession.stream.kafka")
 
 _POLL = 0.1
 _AFTER_CLOSE = 3.0
-"""Seconds for which letters that are on their way are waited for, once somebody closes the source."""
+"""Seconds for which letters that are on their way are waited for, once the source is stopped or closed."""
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 
 
@@ -43,13 +42,13 @@ class LetterTopic:
     ----------
     plan : Plan
         Which brokers, which topic.
-    closing : threading.Event
-        Set when somebody ends it.
+    ending : callable
+        Returns whether somebody ends it.
     """
 
-    def __init__(self, plan: Plan, closing: threading.Event) -> None:
+    def __init__(self, plan: Plan, ending: Callable[[], bool]) -> None:
         self._plan = plan
-        self._closing = closing
+        self._ending = ending
         self._producer: Producer | None = None
         self._open = 0
         self._failed: KafkaError | None = None
@@ -78,10 +77,11 @@ class LetterTopic:
         ends: float | None = None
         while self._open and self._failed is None and (ends is None or time.monotonic() < ends):
             self._producer.poll(_POLL)
-            if ends is None and self._closing.is_set():
+            if ends is None and self._ending():
                 ends = time.monotonic() + _AFTER_CLOSE
         if self._open or self._failed is not None:
-            why = "the source was closed" if self._failed is None else self._failed.str()
+            self.close()  # what is on its way comes again, from the source
+            why = "the source was stopped or closed" if self._failed is None else self._failed.str()
             raise ConnectError(
                 f"topic {self._plan.letters!r} of {self._plan.servers} has not taken dead letters: "
                 f"{without_secrets(why, self._plan.options)}; they are in the table, and come again",
@@ -108,6 +108,9 @@ class LetterTopic:
                 )
             except BufferError:
                 producer.poll(_POLL)
+                if self._ending():
+                    self._failed = KafkaError(KafkaError._QUEUE_FULL)
+                    return
                 continue
             except KafkaException as error:
                 self._refused(error.args[0])
@@ -129,7 +132,7 @@ class LetterTopic:
             self._failed = error
 
     def close(self) -> None:
-        """Let go of the producer; nothing is on its way."""
+        """Let go of the producer; what is on its way is given up."""
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.purge()

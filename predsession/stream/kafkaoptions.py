@@ -66,8 +66,9 @@ class Plan:
     def for_letters(self) -> dict[str, object]:
         """Return the options of a producer for the same brokers."""
         chosen = {name: value for name, value in self.options.items() if name.startswith(_TO_PRODUCER)}
-        # With idempotence, trying again after an answer that was lost makes no second letter.
-        return {**chosen, "enable.idempotence": True}
+        # With idempotence, trying again after an answer that was lost makes no second letter. A broker that
+        # goes away is waited for, as it is by the consumer; stop() and close() end that.
+        return {**chosen, "enable.idempotence": True, "message.timeout.ms": 0}
 
 
 def make_plan(

@@ -335,6 +335,9 @@ class StreamSession:
     def stop(self) -> None:
         """Have the stream end after the batch in hand; from any thread, and from a signal handler."""
         self._stopped.set()
+        stop = getattr(self._source, "stop", None)  # a source may have it, and need not
+        if callable(stop):
+            stop()
 
     def close(self) -> ResultDataset:
         """End the stream, and return what is stored; it may be done twice.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from predsession.errors import MissingExtraError, SourceError
+from predsession.errors import ConnectError, MissingExtraError, SourceError
+from predsession.stream import DeadLetter, StreamSession, kafkaletters
 from predsession.stream.kafka import KafkaSource
 from predsession.stream.kafkaledger import Ledger
 from predsession.stream.kafkaoptions import without_secrets
+from predsession.stream.writer import read_letters
 
 HERE = "127.0.0.1:9"
 
@@ -193,3 +198,22 @@ def test_commit_that_failed_is_due_again() -> None:
     assert not ledger.due
     ledger.failed()
     assert ledger.due
+
+
+def test_stop_waits_for_no_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """stop() ends the wait for a broker that takes no dead letters, also one that would be for ever; they are
+    not told as done, and come again.
+    """
+    monkeypatch.setattr(kafkaletters, "_AFTER_CLOSE", 0.1)
+    source = KafkaSource(HERE, "t", dead_letter_topic="dead")
+    assert source._plan.for_letters()["message.timeout.ms"] == 0
+    told: list[str] = []
+    letter = DeadLetter("t:0:0", "bad", b"x")
+    monkeypatch.setattr(source, "take", lambda most, seconds: [letter])
+    monkeypatch.setattr(source, "done", told.extend)
+    with StreamSession(lambda batch: batch["x"], source, tmp_path / "r.parquet") as session:
+        threading.Timer(0.3, session.stop).start()
+        with pytest.raises(ConnectError, match=r"stopped or closed.*in the table, and come again"):
+            next(iter(session))
+    assert told == []
+    assert [each.position for each in read_letters(tmp_path / "r.parquet")] == ["t:0:0"]
