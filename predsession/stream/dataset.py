@@ -220,7 +220,16 @@ class ResultDataset:
         -------
         pandas.DataFrame
             An output's cells are arrays of its shape; predictions are in a column ``prediction``.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed: no extra of ours brings it.
         """
+        try:
+            import pandas as _  # noqa: F401 - Arrow imports it, and says less if it is missing
+        except ImportError:
+            raise ImportError("to_pandas() needs pandas: pip install pandas") from None
         table = self.to_arrow()
         if self._schema is None:
             return table.to_pandas()

@@ -214,3 +214,13 @@ def test_no_store(tmp_path: Path, kind: str) -> None:
         StreamSession(double, store=tmp_path / f"file.{kind}")
     with pytest.raises(SourceError, match=r"ends in \.lance or \.parquet"):
         StreamSession(double, store=tmp_path / f"results.{kind}.zip")
+
+
+def test_without_pandas(twenty: ResultDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where pandas is missing, to_pandas() says what to install; an Arrow table needs none."""
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"to_pandas\(\) needs pandas: pip install pandas"):
+        twenty.to_pandas()
+    assert twenty.to_arrow().num_rows == 20
