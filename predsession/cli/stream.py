@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -97,8 +98,8 @@ def run(args: argparse.Namespace) -> int:
         return SOME_FAILED
     except PredSessionError:
         raise
-    except Exception:  # noqa: BLE001 - the model's own: all others are of the package
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - the model's own: all others are of the package
+        _print_theirs(error)
         say("the model failed; the batch in hand comes again in the next run. --on-error skip goes on")
         return SERVER
     finally:
@@ -106,6 +107,20 @@ def run(args: argparse.Namespace) -> int:
     if signals:
         return INTERRUPTED if signals[0] == signal.SIGINT else TERMINATED
     return SOME_FAILED if session.counts.dead else OK
+
+
+def _print_theirs(error: BaseException) -> None:
+    """Print a traceback without what is ours."""
+    ours = str(Path(__file__).parents[1]) + os.sep
+    whole = traceback.TracebackException.from_exception(error)
+    waiting: list[traceback.TracebackException | None] = [whole]
+    while waiting:
+        each = waiting.pop()
+        if each is not None:
+            theirs = [frame for frame in each.stack if not frame.filename.startswith(ours)]
+            each.stack = traceback.StackSummary.from_list(theirs)
+            waiting += [each.__cause__, each.__context__]
+    print("".join(whole.format()), end="", file=sys.stderr)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from predsession.stream.session import StreamSession
     from predsession.stream.source import IterableSource, Source
     from predsession.stream.watching import FolderSource
+    from predsession.stream.writer import read_letters
 
 __all__ = [
     "Batch",
@@ -35,6 +36,7 @@ __all__ = [
     "StreamSession",
     "VideoSource",
     "open_results",
+    "read_letters",
 ]
 
 _HOMES = {
@@ -50,6 +52,7 @@ _HOMES = {
     "StreamSession": "session",
     "VideoSource": "cameras",
     "open_results": "dataset",
+    "read_letters": "writer",
 }
 _EXTRAS = {"pyarrow": "stream", "lance": "stream", "confluent_kafka": "kafka"}
 

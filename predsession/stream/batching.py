@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 
 from predsession.clock import Clock
+from predsession.errors import SessionBusyError
 from predsession.stream.samples import DeadLetter, Sample
 from predsession.stream.source import Source, Taken
 
@@ -26,6 +28,26 @@ class Flag:
     def is_set(self) -> bool:
         """Return whether it is set."""
         return self._set
+
+
+class Turn:
+    """Whose it is to ask the source: one thread's at a time; another is refused."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.owner: int | None = None
+        """The thread that has it."""
+
+    def __enter__(self) -> None:
+        """Have it."""
+        if not self.lock.acquire(blocking=False):
+            raise SessionBusyError("another thread is asking the source: one at a time")
+        self.owner = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        """Give it back."""
+        self.owner = None
+        self.lock.release()
 
 
 class Batcher:

@@ -27,6 +27,7 @@ from types import ModuleType
 from typing import cast
 
 from predsession.errors import SourceError
+from predsession.stream.tables import store_path
 
 KINDS: Mapping[str, tuple[type, ...]] = {
     "model": (str,),
@@ -140,7 +141,10 @@ def resolved(given: Mapping[str, object], path: Path) -> dict[str, object]:
     if "source" in found:
         found["source"] = _source(found["source"], path)
     if "store" in found:
-        found["store"] = path.parent / str(found["store"])
+        try:
+            found["store"] = store_path(path.parent / str(found["store"]))
+        except SourceError as error:
+            raise SourceError(f"{path}: store: {error}") from None
     return found
 
 
@@ -215,6 +219,14 @@ def _module(place: str, folder: Path) -> ModuleType:
     return module
 
 
+def _decoder(text: str, folder: Path) -> Callable[..., object]:
+    """Import a decoder."""
+    try:
+        return load_object(text, folder)
+    except SourceError as error:
+        raise SourceError(f"decode: {error}") from None
+
+
 def _source(value: object, path: Path) -> object:
     """Make the source that a text or a table describes."""
     from predsession.stream import sources
@@ -232,7 +244,7 @@ def _source(value: object, path: Path) -> object:
         given["path"] = path.parent / given["path"]
     try:
         if isinstance(given.get("decode"), str):
-            given["decode"] = load_object(given["decode"], path.parent)
+            given["decode"] = _decoder(given["decode"], path.parent)
         make = kinds[kind]()
         inspect.signature(make).bind(**given)
         return make(**given)

@@ -41,9 +41,9 @@ class Output:
 
     @property
     def column(self) -> str:
-        """Its column: the name, but for what Lance takes for paths and words of its own, as ``%2E``."""
+        """Its column: the name, but for what Lance and Arrow take for paths and their words, as ``%2E``."""
         escaped = _ODD.sub(lambda found: f"%{ord(found[0]):02X}", self.name)
-        return f"%5F{escaped[1:]}" if escaped.startswith("_row") else escaped
+        return f"%5F{escaped[1:]}" if escaped.startswith(("_row", "__")) else escaped
 
     @property
     def size(self) -> int:

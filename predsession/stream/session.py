@@ -6,7 +6,6 @@ object is stored once; whichever way out it is, the batch in hand is finished or
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
@@ -20,7 +19,7 @@ from typing import Self
 from predsession.clock import Clock, SystemClock
 from predsession.errors import SessionBusyError, SessionClosedError, SourceError
 from predsession.stream.attempts import Attempts
-from predsession.stream.batching import Batcher, Flag
+from predsession.stream.batching import Batcher, Flag, Turn
 from predsession.stream.config import check_arguments, read_config
 from predsession.stream.counting import Counts, StreamProgress
 from predsession.stream.dataset import ResultDataset
@@ -105,7 +104,7 @@ class StreamSession:
         self._clock = clock or SystemClock()
         # May be taken again by the thread that has it: a signal handler may break in wherever it likes.
         self._lock = threading.RLock()
-        self._taking = threading.Lock()
+        self._asking = Turn()
         self._stopped = Flag()
         self._dataset: ResultDataset | None = None
         self._closed = False
@@ -129,7 +128,6 @@ class StreamSession:
         self._counts = Counts(StreamProgress() if show_progress else None, self._clock)
         self._working: int | None = None
         self._processed: list[str] = []
-        self._asker: int | None = None
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str], **keywords: object) -> Self:
@@ -150,10 +148,14 @@ class StreamSession:
         Raises
         ------
         SourceError
-            If the file cannot be read, or has a key that means nothing.
+            If the file cannot be read, or a key or a value means nothing; names the file.
         """
         make: Callable[..., Self] = cls
-        return make(**{**read_config(Path(path)), **keywords})
+        given = {**read_config(Path(path)), **keywords}
+        try:
+            return make(**given)
+        except SourceError as error:
+            raise SourceError(f"{path}: {error}") from None
 
     # -- driving it ------------------------------------------------------------------------------------
 
@@ -203,7 +205,7 @@ class StreamSession:
         """Yield batches until the end."""
         while not self._closed and not self._stopped.is_set():
             letters: list[DeadLetter] = []
-            with self._asking():
+            with self._asking:
                 try:
                     samples = batcher.next(letters.append)
                 finally:
@@ -212,18 +214,6 @@ class StreamSession:
                 return
             if samples:
                 yield Batch.of(samples)
-
-    @contextlib.contextmanager
-    def _asking(self) -> Iterator[None]:
-        """Have the source alone."""
-        if not self._taking.acquire(blocking=False):
-            raise SessionBusyError("another thread is asking the source: one at a time")
-        self._asker = threading.get_ident()
-        try:
-            yield
-        finally:
-            self._asker = None
-            self._taking.release()
 
     def peek(self, timeout: float = 120.0) -> Mapping[str, object] | None:
         """Look at the first sample; it is not lost.
@@ -244,7 +234,7 @@ class StreamSession:
             If the session has no source.
         """
         batcher = self._need_source()
-        with self._asking():
+        with self._asking:
             first = batcher.peek(timeout)
         return None if first is None else first.fields
 
@@ -352,7 +342,7 @@ class StreamSession:
         SessionBusyError
             If it is called from within the batch in hand, or from within itself, in a signal handler.
         """
-        if threading.get_ident() in {self._working, self._asker}:
+        if threading.get_ident() in {self._working, self._asking.owner}:
             raise SessionBusyError("close() comes after the batch in hand, not within it: stop() is for that")
         self._stopped.set()
         with self._lock:  # the batch in hand is finished
@@ -371,14 +361,14 @@ class StreamSession:
     def _let_go(self) -> None:
         """Let go of source, model and store, whatever happens to one of them; raise what came first."""
         # Whoever asks the source sees that it is over. One that never answers is closed all the same.
-        asked = self._taking.acquire(timeout=_PATIENCE)
+        asked = self._asking.lock.acquire(timeout=_PATIENCE)
         try:
             store = partial(self._writer.close, compact=True)
             source = [] if self._source is None else [self._source.close]
             end_all([*source, self._runner.close, store, self._counts.close])
         finally:
             if asked:
-                self._taking.release()
+                self._asking.lock.release()
 
     @property
     def dataset(self) -> ResultDataset:

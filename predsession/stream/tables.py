@@ -56,6 +56,34 @@ class Table(Protocol):
         """Make few large pieces of many small ones; `quick` leaves alone those that are large enough."""
 
 
+def store_path(path: str | os.PathLike[str]) -> Path:
+    """Return where a store is, or say why that is none.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        Ends in ``.lance`` or ``.parquet``.
+
+    Returns
+    -------
+    Path
+        It need not be there yet.
+
+    Raises
+    ------
+    SourceError
+        If it ends in something else, or is a file.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise SourceError(f"store is {path!r}; wanted a path that ends in {' or '.join(KINDS)}")
+    place = Path(path)
+    if place.suffix not in KINDS:
+        raise SourceError(f"{place} is no store: its name ends in {' or '.join(KINDS)}")
+    if place.is_file():
+        raise SourceError(f"{place} is a file; a store is a folder, whose name ends in {place.suffix}")
+    return place
+
+
 def open_table(path: str | os.PathLike[str]) -> Table:
     """Open a table, which need not be there yet.
 
@@ -74,13 +102,7 @@ def open_table(path: str | os.PathLike[str]) -> Table:
     SourceError
         If it ends in something else, or is a file.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise SourceError(f"store is {path!r}; wanted a path that ends in {' or '.join(KINDS)}")
-    place = Path(path)
-    if place.suffix not in KINDS:
-        raise SourceError(f"{place} is no store: its name ends in {' or '.join(KINDS)}")
-    if place.is_file():
-        raise SourceError(f"{place} is a file; a store is a folder, whose name ends in {place.suffix}")
+    place = store_path(path)
     if place.suffix == ".parquet":
         from predsession.stream.parquettable import ParquetTable
 

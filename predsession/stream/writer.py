@@ -22,7 +22,7 @@ from predsession.errors import StoreError
 from predsession.stream.known import Known
 from predsession.stream.samples import DeadLetter
 from predsession.stream.schema import ID, POSITION, STORED_AT, Maker, Results, Row, Schema
-from predsession.stream.tables import Table, open_table
+from predsession.stream.tables import Table, open_table, store_path
 
 log = logging.getLogger("predsession.stream")
 _MARK = 16
@@ -334,7 +334,14 @@ def read_letters(store: str | os.PathLike[str]) -> Iterator[DeadLetter]:
     ------
     DeadLetter
         In the order in which they were buried.
+
+    Raises
+    ------
+    SourceError
+        If that is the name of no store.
+    StoreError
+        If they cannot be read.
     """
-    for batch in open_table(letters_path(Path(store))).scan():
+    for batch in open_table(letters_path(store_path(store))).scan():
         for each in batch.to_pylist():
             yield DeadLetter(each[POSITION], each[REASON], each[RAW] or b"", each[ID])

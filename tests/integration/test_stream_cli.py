@@ -114,13 +114,19 @@ def test_function(folder: Path, capsys: Output, kind: str) -> None:
 
 
 def test_model_that_fails(folder: Path, capsys: Output) -> None:
-    """3 and its own traceback where the model fails; with --on-error skip 1, and the letters are shown."""
+    """3 and its own traceback where the model fails, also with --on-error skip where it fails at all of them
+    alike and nothing was ever stored; else 1, and the letters are shown.
+    """
     words = ["stream", "in", "--model", "model.py:fails", "--store", "r.lance", *ONCE]
     code, _, err = run(capsys, *words)
     assert code == 3
     assert "KeyError: 'not today'" in err
     assert "comes again in the next run" in err
-    code, _, _ = run(capsys, *words, "--on-error", "skip")
+    assert "model.py" in err
+    assert "stream/session.py" not in err, "frames of ours are nothing to them"
+    assert run(capsys, *words, "--on-error", "skip")[0] == 3
+    assert not reasons(folder / "r.lance")
+    code, _, _ = run(capsys, *words, "--on-error", "skip", "--batch-size", 1)
     assert code == 1
     assert len(reasons(folder / "r.lance")) == 3
     code, out, _ = run(capsys, "results", "show", "r.lance")
@@ -146,7 +152,8 @@ def test_model_that_fails(folder: Path, capsys: Output) -> None:
          "decode= is for"),
         (["stream", "--config", "none.toml"], 2, "none.toml cannot be read"),
         (["results", "show", "none.lance"], 2, "there is no store"),
-        (["results", "show", "model.py"], 2, "is no store"),
+        (["results", "show", "model.py"], 2, "model.py is no store"),
+        (["results", "show", "photos"], 2, "photos is no store"),
         (["results", "export", "none.lance", "--out", "a.csv"], 2, "there is no store"),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -247,3 +248,53 @@ def test_forgotten(store: Path) -> None:
     assert source.closes == 1
     until(lambda: not [each for each in threading.enumerate() if "predsession" in each.name], "no thread")
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+class Signalled:
+    """A lock; a signal comes right after it was taken for the n-th time, and before it is given back."""
+
+    def __init__(self, lock: Any, late: int) -> None:
+        self._lock, self._left = lock, late
+
+    def acquire(self, *args: Any, **keywords: Any) -> bool:
+        """Take it."""
+        got = bool(self._lock.acquire(*args, **keywords))
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        return got
+
+    def release(self) -> None:
+        """Give it back."""
+        if self._left == 0:
+            self._left -= 1
+            os.kill(os.getpid(), signal.SIGUSR1)
+        self._lock.release()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+@pytest.mark.parametrize("late", range(1, 10))
+def test_close_in_a_signal_handler_anywhere(store: Path, late: int) -> None:
+    """close() in a signal handler that breaks in wherever it likes ends, or is refused; it is no deadlock."""
+    session = StreamSession(double, numbered(12), store, batch_size=2)
+    session._lock = Signalled(session._lock, late)  # type: ignore[assignment]
+    calls = []
+
+    def handler(*_: object) -> None:
+        calls.append(1)
+        session.close()
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with contextlib.suppress(SessionClosedError):
+            drain(session)
+        dataset = session.close()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert dataset.ids() == named(min(2 * (late - 1), 12))
+    assert bool(calls) == (late < 8)

@@ -103,6 +103,7 @@ def test_special_numbers(store: Path) -> None:
 NAMES = [
     "output.1", 'q"x', "sp ace", "é漢", "%2E", "_rowid", "_rowaddr", "_rowoffset", "a`b", "DATA", "OBJECT_ID",
     "/model/out", "select", "a\nb", "b\\c", "x[0]", "masks", "predsession.kind", "file", "data",
+    "__fragment_index", "__batch_index", "__last_in_fragment", "__filename", "__",
 ]  # fmt: skip
 
 
