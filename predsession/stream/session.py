@@ -59,7 +59,8 @@ class StreamSession:
     skip_stored : bool
         Whether an object that is stored is not processed again.
     on_error : str
-        "raise", or "skip": what a model fails at becomes a dead letter, and the stream goes on.
+        "raise", or "skip": a sample that a model fails at, or whose row does not fit, becomes a dead letter,
+        and the stream goes on. Mistakes of the model or in its settings are raised in any case.
     decode : callable or None
         From what the source has to a sample; JSON for messages by default.
     image_field : str
