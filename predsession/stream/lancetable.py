@@ -12,6 +12,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from predsession.errors import MissingExtraError, StoreError
+from predsession.stream.tables import pass_on
 
 # Lance tells on stderr what it does; what concerns anybody is an error.
 os.environ.setdefault("LANCE_LOG", "error")
@@ -66,6 +67,7 @@ class LanceTable:
                 self._dataset = self._open()
                 self._pieces = len(self._dataset.get_fragments())
         except _FAULTS as error:
+            pass_on(error)
             raise StoreError(f"{self._path} cannot be opened as a Lance table: {error}") from None
 
     def _open(self) -> lance.LanceDataset:
@@ -93,6 +95,7 @@ class LanceTable:
             written = lance.write_dataset(rows, target, mode=mode)
             self._dataset = self._open() if self._dataset is None else written
         except _FAULTS as error:
+            pass_on(error)
             raise StoreError(f"{self._path} cannot be written to: {error}") from None
         self._pieces += 1
         if self._pieces > MOST_PIECES:
@@ -112,6 +115,7 @@ class LanceTable:
 
     def _again(self, error: Exception) -> None:
         """Go to the newest version, or give up where that is what failed."""
+        pass_on(error)
         assert self._dataset is not None, "there was something to be read"
         before = self._dataset.version
         self.refresh()
@@ -181,4 +185,5 @@ class LanceTable:
             self._dataset.cleanup_old_versions(older_than=kept)
             self._pieces = len(self._dataset.get_fragments())
         except _FAULTS as error:
+            pass_on(error)
             raise StoreError(f"{self._path}: {error}") from None

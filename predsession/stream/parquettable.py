@@ -21,6 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from predsession.errors import StoreError
+from predsession.stream.tables import pass_on
 
 _NAME = re.compile(r"rows-(\d{9})(?:-(\d{9}))?\.parquet")
 _UNFINISHED = re.compile(r"\.rows-[0-9-]+\.parquet\.\d+")
@@ -91,6 +92,7 @@ class ParquetTable:
             try:
                 self._schema = pq.read_schema(kept[0].path)
             except _FAULTS as error:
+                pass_on(error)
                 raise StoreError(f"{kept[0].path} cannot be read as Parquet: {error}") from None
 
     def _names(self) -> set[str]:
@@ -114,6 +116,7 @@ class ParquetTable:
             self._path.mkdir(parents=True, exist_ok=True)
             self._write(piece.path, rows.schema, [rows])
         except _FAULTS as error:
+            pass_on(error)
             raise StoreError(f"{self._path} cannot be written to: {error}") from None
         self._pieces.append(piece)
         self._schema = rows.schema
@@ -140,6 +143,7 @@ class ParquetTable:
 
     def _again(self, error: Exception) -> None:
         """Look which files there are, or give up where those are what failed."""
+        pass_on(error)
         before = self._pieces
         self.refresh()
         if self._pieces == before:
@@ -250,6 +254,7 @@ class ParquetTable:
                 self._pieces = [*pieces[: len(pieces) - len(small)], whole]
             self._tidy()
         except _FAULTS as error:
+            pass_on(error)
             raise StoreError(f"{self._path}: {error}") from None
 
     def _scan_all(self, pieces: Iterable[_Piece]) -> Iterator[pa.RecordBatch]:

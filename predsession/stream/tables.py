@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from predsession.errors import SourceError
+from predsession.errors import PredSessionError, SourceError
 
 KINDS = (".lance", ".parquet")
 
@@ -54,6 +54,27 @@ class Table(Protocol):
 
     def compact(self, *, quick: bool = False) -> None:
         """Make few large pieces of many small ones; `quick` leaves alone those that are large enough."""
+
+
+def pass_on(error: Exception) -> None:
+    """Raise what is no fault of a table's.
+
+    Parameters
+    ----------
+    error : Exception
+        What Arrow or Lance has raised, or let through.
+
+    Raises
+    ------
+    PredSessionError
+        If it is one: it has its words already.
+    KeyboardInterrupt
+        If Ctrl-C broke into Lance, which makes an error of its own of it.
+    """
+    if isinstance(error, PredSessionError):
+        raise error
+    if "KeyboardInterrupt" in str(error):
+        raise KeyboardInterrupt from error
 
 
 def store_path(path: str | os.PathLike[str]) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from stream_kit import KINDS, Recorded, double, drain, ids, reasons
 
+from predsession.errors import SourceError, StoreError
 from predsession.stream import DeadLetter, StreamSession
 from predsession.stream.tables import Table, open_table
 
@@ -63,3 +65,28 @@ def test_interrupt_while_burying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert source.positions == ["t:0:0"]
     table = open_table(store.with_name(f"r.dead.{kind}"))
     assert (table.count(), list(reasons(store))) == (1, ["t:0:0"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("raised", "wanted"),
+    [
+        (OSError("External error: KeyboardInterrupt: "), KeyboardInterrupt),
+        (SourceError("in words"), SourceError),
+        (OSError("a disk"), StoreError),
+    ],
+)
+def test_errors_within_tables(
+    tmp_path: Path, kind: str, raised: Exception, wanted: type[BaseException]
+) -> None:
+    """Ctrl-C that Lance makes an error of is Ctrl-C; an error of ours stays it; others are a StoreError."""
+    store = tmp_path / f"r.{kind}"
+    with StreamSession(double, store=store) as session:
+        session.process(one("a"))
+    table: Any = open_table(store)
+
+    def fails(*_: object) -> None:
+        raise raised
+
+    with pytest.raises(wanted):
+        table._read(fails if kind == "lance" else partial(fails, 0))
