@@ -7,6 +7,7 @@ for nothing. So a process that is killed while it puts files together leaves not
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,8 +24,11 @@ import pyarrow.parquet as pq
 from predsession.errors import StoreError
 from predsession.stream.tables import pass_on
 
+log = logging.getLogger("predsession.stream")
 _NAME = re.compile(r"rows-(\d{9})(?:-(\d{9}))?\.parquet")
 _UNFINISHED = re.compile(r"\.rows-[0-9-]+\.parquet\.\d+")
+MOST_PIECES = 500
+"""Files after which those that are small are put together while the table grows."""
 _GROUP_ROWS = 1 << 16
 _FAULTS = (OSError, ValueError, pa.ArrowException)
 """What Arrow raises."""
@@ -53,6 +57,7 @@ class ParquetTable:
         self._path = path
         self._seen = -1
         self._pieces: list[_Piece] = []
+        self._added = 0
         self._rows: dict[Path, int] = {}
         self._schema: pa.Schema | None = None
         self.refresh()
@@ -120,6 +125,12 @@ class ParquetTable:
             raise StoreError(f"{self._path} cannot be written to: {error}") from None
         self._pieces.append(piece)
         self._schema = rows.schema
+        self._added += 1
+        if self._added >= MOST_PIECES:
+            try:
+                self.compact(quick=True)
+            except StoreError as error:  # the rows are there; the next append tries again
+                log.warning("small files were not put together: %s", error)
 
     def _write(self, path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
         """Write a file, which gets its name when it is whole."""
@@ -253,6 +264,7 @@ class ParquetTable:
                 self._write(whole.path, self._schema, _gathered(self._scan_all(small), self._schema))
                 self._pieces = [*pieces[: len(pieces) - len(small)], whole]
             self._tidy()
+            self._added = 0
         except _FAULTS as error:
             pass_on(error)
             raise StoreError(f"{self._path}: {error}") from None

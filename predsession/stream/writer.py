@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,6 +29,8 @@ _MARK = 16
 """Bytes in a lock's file, which are others whenever the table has changed."""
 MANY = 50
 """Pieces above which they are put together when a table is opened."""
+_SURE, _SHORT = 1 << 17, 200
+"""Texts that are remembered as they are, and characters of the longest of these."""
 REASON, RAW = "reason", "raw"
 LETTERS = pa.schema(
     [
@@ -72,6 +74,8 @@ class KeyedTable:
         self.table = table
         self._key = key
         self._known = Known()
+        self._sure: set[str] = set()
+        """Some of what is there for certain: to look these up, no file is read."""
         self._own = threading.RLock()
         self._lock: int | None = None
         self._unlock: Callable[[], object] | None = None
@@ -93,7 +97,14 @@ class KeyedTable:
     def _learn(self) -> None:
         """Look at rows that are new."""
         for batch in self.table.new([self._key]):
-            self._known.add(each for each in batch.column(0).to_pylist() if each is not None)
+            texts = [each for each in batch.column(0).to_pylist() if each is not None]
+            self._known.add(texts)
+            self._be_sure(texts)
+
+    def _be_sure(self, texts: Sequence[str]) -> None:
+        """Remember texts that are there, as long as there is room."""
+        if len(self._sure) < _SURE:
+            self._sure.update(each for each in texts if len(each) <= _SHORT)
 
     def there(self, texts: Sequence[str]) -> set[str]:
         """Return those of some texts that are there, as far as this process has looked.
@@ -108,10 +119,11 @@ class KeyedTable:
         set of str
             Those that are.
         """
-        perhaps = self._known.perhaps(texts)
+        sure = self._sure.intersection(texts)
+        perhaps = self._known.perhaps([each for each in texts if each not in sure])
         if not perhaps or self.table.schema() is None:
-            return set()
-        return set(self.table.where(self._key, perhaps, [self._key]).column(0).to_pylist())
+            return sure
+        return sure | set(self.table.where(self._key, perhaps, [self._key]).column(0).to_pylist())
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
@@ -150,20 +162,21 @@ class KeyedTable:
                 raise StoreError(f"{path} cannot be written to: {error}") from None
         return self._lock
 
-    def add(self, rows: pa.Table, texts: Iterable[str]) -> None:
+    def add(self, rows: pa.Table, texts: Sequence[str]) -> None:
         """Add rows; for whoever has the `turn`.
 
         Parameters
         ----------
         rows : pyarrow.Table
             To be added.
-        texts : iterable of str
+        texts : sequence of str
             Their keys.
         """
         # What is known only says where to look: it may say so before, and must, if it fails halfway.
         with self._changing():
             self._known.add(texts)
             self.table.append(rows)
+        self._be_sure(texts)
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:

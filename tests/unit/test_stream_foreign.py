@@ -75,3 +75,35 @@ def test_large_pieces_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert files == ["rows-000000000.parquet", "rows-000000001-000000005.parquet",
                      *(f"rows-{n:09}.parquet" for n in range(6, 11))]  # fmt: skip
     assert ids(store) == named(30)
+
+
+def test_many_small_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are put together while a table grows, so that opening it again is never a long work."""
+    monkeypatch.setattr(parquettable, "MOST_PIECES", 5)
+    store = tmp_path / "r.parquet"
+    with StreamSession(double, numbered(33), store, batch_size=1) as session:
+        drain(session)
+        assert open_table(store).pieces == 4
+        assert ids(store) == named(33)
+        session.process({"object_id": ["o3"], "x": np.ones((1, 3), np.float32)})
+        assert session.counts.skipped == 1
+    assert ids(store) == named(33)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sure", [0, 10, 1 << 17])
+def test_passing_over_reads_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, sure: int
+) -> None:
+    """What is stored is passed over without reading files, as far as ids are remembered; else with that."""
+    monkeypatch.setattr(writer, "_SURE", sure)
+    store = tmp_path / f"r.{kind}"
+    with StreamSession(double, numbered(20), store, batch_size=10) as session:
+        drain(session)
+    with StreamSession(double, numbered(20), store, batch_size=1) as session:
+        table, looks = session._writer.table, []
+        real = table.where
+        monkeypatch.setattr(table, "where", lambda *words: [looks.append(1), real(*words)][1])
+        drain(session)
+    assert (session.counts.skipped, len(looks)) == (20, 0 if sure else 20)
+    assert ids(store) == named(20)
