@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import av
 import numpy as np
@@ -20,15 +20,20 @@ class _Pipe(io.RawIOBase):
     def __init__(self, connection: socket.socket) -> None:
         super().__init__()
         self._connection = connection
+        self.broken = False
+        """Whether nobody listens any more; an error in here would be one of FFmpeg's thread."""
 
     def writable(self) -> bool:
         """Say that it is."""
         return True
 
-    def write(self, data: object) -> int:
+    def write(self, data: Any) -> int:
         """Send all."""
-        self._connection.sendall(bytes(data))  # type: ignore[call-overload]
-        return len(data)  # type: ignore[arg-type]
+        try:
+            self._connection.sendall(bytes(data))
+        except OSError:
+            self.broken = True
+        return len(data)
 
 
 class Camera:
@@ -70,12 +75,13 @@ class Camera:
             self._serve(connection)
 
     def _serve(self, connection: socket.socket) -> None:
-        with av.open(_Pipe(connection), "w", format="mpegts") as out:
+        pipe = _Pipe(connection)
+        with av.open(pipe, "w", format="mpegts") as out:
             stream = out.add_stream("mpeg2video", rate=25)
             stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
             stream.codec_context.gop_size = 5
             for number in range(self._frames):
-                if self._ended.is_set():
+                if self._ended.is_set() or pipe.broken:
                     return
                 picture = np.full((48, 64, 3), number % 50 * 5, np.uint8)
                 frame = av.VideoFrame.from_ndarray(picture, format="rgb24")

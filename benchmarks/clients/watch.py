@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import TypeVar
+from unittest import mock
 from urllib.parse import urlsplit
 
 from requests.adapters import HTTPAdapter
@@ -25,7 +26,7 @@ def watch() -> list[Span]:
         Fills as calls end. One that is still sending is in it, too, with an end of infinity.
     """
     spans: list[Span] = []
-    HTTPAdapter.send = _noted(HTTPAdapter.send, spans)  # type: ignore[method-assign]
+    mock.patch.object(HTTPAdapter, "send", _noted(HTTPAdapter.send, spans)).start()  # for good
     return spans
 
 

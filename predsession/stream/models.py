@@ -157,7 +157,7 @@ class Tensors:
         self._inputs = session.get_input_info(model)
         self._outputs = session.get_output_info(model)
         name = model or session.get_model_names()[0]
-        versions = session._book.facts(name).versions
+        versions = session.get_model_versions(name)
         self._maker = Maker(name, str(versions[-1]) if versions else "")
 
     @property

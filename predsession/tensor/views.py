@@ -35,6 +35,26 @@ class SessionViews:
         """
         return list(self._book.names)
 
+    def get_model_versions(self, model_name: str | None = None) -> tuple[str, ...]:
+        """Return which versions of a model the server has.
+
+        Parameters
+        ----------
+        model_name : str or None
+            Which; needed where the session has several.
+
+        Returns
+        -------
+        tuple of str
+            Empty where the server does not say.
+
+        Raises
+        ------
+        SourceError
+            If there is no such model.
+        """
+        return self._book.facts(self._book.name_of(model_name)).versions
+
     def get_input_info(self, model_name: str | None = None) -> dict[str, TensorInfo]:
         """Return what a model takes.
 

@@ -49,7 +49,7 @@ def test_clip_with_a_stride(tmp_path: Path) -> None:
     fields = [each.fields for each in got if isinstance(each, Sample)]
     assert [each["frame_index"] for each in fields] == [0, 3, 6, 9, 12, 15, 18]
     assert np.allclose([float(str(each["time"])) for each in fields], np.arange(7) * 0.3)
-    assert fields[0]["image"].shape == (96, 128, 3)  # type: ignore[attr-defined]
+    assert fields[0]["image"].shape == (96, 128, 3)
     assert source.take(1, 1) is None
     source.close()
     source.close()
@@ -100,7 +100,7 @@ def test_camera(tmp_path: Path) -> None:
     before = time.time()
     with Camera() as camera, StreamSession(means, camera.url, store, batch_size=4, flush_after=1) as session:
         for batch, _ in session:
-            assert batch["image"][0].shape == (48, 64, 3)  # type: ignore[index]
+            assert batch["image"][0].shape == (48, 64, 3)
             assert before < float(np.max(np.asarray(batch["time"]))) <= time.time()
             if session.counts.stored >= 12:
                 session.stop()

@@ -282,7 +282,7 @@ class Signalled:
 def test_close_in_a_signal_handler_anywhere(store: Path, late: int) -> None:
     """close() in a signal handler that breaks in wherever it likes ends, or is refused; it is no deadlock."""
     session = StreamSession(double, numbered(12), store, batch_size=2)
-    session._lock = Signalled(session._lock, late)  # type: ignore[assignment]
+    session._lock = Signalled(session._lock, late)
     calls = []
 
     def handler(*_: object) -> None:

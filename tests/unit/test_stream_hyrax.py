@@ -33,7 +33,7 @@ def test_three_messages_in_batches_of_two(store: Path) -> None:
     """test_infer_stream "iterate fake Kafka": three messages, batches of two; the peeked one is not lost."""
     with StreamSession(double, Recorded(samples(3)), store, batch_size=2, flush_after=0.1) as session:
         assert session.peek() is not None
-        sizes = [len(batch["object_id"]) for batch, _ in session]  # type: ignore[arg-type]
+        sizes = [len(batch["object_id"]) for batch, _ in session]
     assert sizes == [2, 1]
     assert ids(store) == named(3)
 
@@ -98,7 +98,7 @@ def test_stop_flushes(store: Path) -> None:
             session.stop()
             return got
 
-        source.take = stopping  # type: ignore[method-assign]
+        source.take = stopping
         assert drain(session) == named(3)
 
 

@@ -26,7 +26,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, table: type[Table]) -> None:
 
     def append(self: Table, rows: Any) -> None:
         monkeypatch.setattr(table, "append", real)
-        real(type(self)(self.path), rows)  # type: ignore[call-arg]
+        real(type(self)(self.path), rows)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(table, "append", append)

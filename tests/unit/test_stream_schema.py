@@ -157,7 +157,7 @@ def test_no_object_ids(store: Path, bad: Any) -> None:
         pytest.raises(SourceError, match="object_id"),
     ):
         session.process({"object_id": [bad]})
-    put(store, np.zeros(2), [7, np.int64(8)])  # type: ignore[list-item]
+    put(store, np.zeros(2), [7, np.int64(8)])
     assert open_results(store).ids() == ["7", "8"]
 
 

@@ -49,7 +49,7 @@ def test_by_position(store: Path) -> None:
             drain(session)
     assert ids(store) == named(6)
     same = [*samples(2, 20), *samples(2, 0)]
-    moved = [type(each)(each.fields, f"t:1:{place}") for place, each in enumerate(same)]  # type: ignore[union-attr,call-arg,arg-type]
+    moved = [type(each)(each.fields, f"t:1:{place}") for place, each in enumerate(same)]
     with StreamSession(double, Recorded(moved), store, skip_stored=False) as session:
         drain(session)
         session.process({"object_id": ["o0"], "x": np.ones((1, 3), np.float32)})
@@ -217,7 +217,7 @@ def test_no_source(store: Path) -> None:
     with StreamSession(double, store=store) as session:
         for ask in (iter, StreamSession.peek, lambda session: session.source):
             with pytest.raises(SourceError, match="pass source="):
-                ask(session)  # type: ignore[operator]
+                ask(session)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_latency(store: Path) -> None:
     source = Slow(*[samples(1, n) for n in range(20)])
     with StreamSession(double, source, store, batch_size=8, flush_after=1, clock=clock) as session:
         for batch, _ in session:
-            sizes.append(len(batch["object_id"]))  # type: ignore[arg-type]
+            sizes.append(len(batch["object_id"]))
     assert sum(sizes) == 20
     assert max(sizes) == 5, "a sample each quarter of a second, and one second to wait"
 

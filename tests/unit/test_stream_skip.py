@@ -111,7 +111,7 @@ def test_refused_settings(store: Path) -> None:
     """A setting that the server refuses is raised: it is no image's fault."""
 
     class Refusing(DeployedModel):
-        info = SimpleNamespace(raw={}, app_name="m")  # type: ignore[assignment]
+        info = SimpleNamespace(raw={}, app_name="m")
 
         def __init__(self) -> None:
             """Connect to nothing."""

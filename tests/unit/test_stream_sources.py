@@ -67,7 +67,7 @@ def test_folder_selected(inbox: Path) -> None:
         ({"pattern": "b9*"}, ["folder:b9.png"]),
         ({"pattern": "*.txt"}, []),
     ):
-        source = FolderSource(inbox, follow=False, clock=FakeClock(), **keywords)  # type: ignore[arg-type]
+        source = FolderSource(inbox, follow=False, clock=FakeClock(), **keywords)
         assert taken(source) == [*wanted, "end"]
 
 

@@ -173,7 +173,7 @@ def test_setting_data() -> None:
     assert tensor.stamp != before
     for wrong in (None, [1], 5.0):
         with pytest.raises(SourceError, match="an HTensor's data is"):
-            tensor.data = wrong  # type: ignore[assignment]
+            tensor.data = wrong
     assert tensor.shape == (2, 3)
     for name in ("device", "key", "shape"):
         with pytest.raises(AttributeError):
