@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 from PIL import ImageFile
 
@@ -10,3 +13,11 @@ from PIL import ImageFile
 def _pillow_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that imitates a stock one sets this for its whole process; here it shares ours."""
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", False)
+
+
+@pytest.fixture(autouse=True)
+def _interrupts_as_they_are() -> Iterator[None]:
+    """Ctrl-C ends what a test starts: a shell's background jobs ignore it, and so would their children."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, signal.default_int_handler)

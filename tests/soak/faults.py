@@ -37,9 +37,9 @@ def new_seed() -> int:
     return int(os.environ.get("PREDSESSION_SEED") or random.randrange(10**6))
 
 
-def counted(url: str, count: int, *, seed: int, timeout: float) -> dict[str, Any]:
+def counted(url: str, count: int, *, seed: int, timeout: float, share: float = SHARE) -> dict[str, Any]:
     """Run the client against a server that spoils calls; return its figures and the faults made."""
-    with FaultyServer(url, RandomFaults(KINDS, SHARE, seed), keep_bodies=False) as faulty:
+    with FaultyServer(url, RandomFaults(KINDS, share, seed), keep_bodies=False) as faulty:
         done = subprocess.run(
             [sys.executable, str(CLIENT), faulty.url, str(count)],
             capture_output=True,
