@@ -319,7 +319,7 @@ def test_too_many_at_once(server: Server, rpc: Grpc) -> None:
 
     def one(number: int) -> str:
         try:
-            return str(arrays(rpc.infer(slow(number, 0.3 if not number else 0)))["number"][0])
+            return str(arrays(rpc.infer(slow(number, 1.5 if not number else 0)))["number"][0])
         except Refused as error:
             return error.status
 
