@@ -8,9 +8,10 @@ from starlette.requests import Request
 
 from predsession.server.config import Limits
 from predsession.server.job import Job
-from predsession.server.jobs import Jobs, UnknownJobError
+from predsession.server.jobs import Jobs
 from predsession.server.json_text import read_json
 from predsession.server.refusal import SLOW, Fault, Refusal, explained, unknown_job
+from predsession.server.register import UnknownJobError
 from predsession.wire.jsontypes import JSONObject
 
 UUID = "inference_request_uuid"

@@ -13,15 +13,13 @@ import asyncio
 import logging
 import sqlite3
 import time
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from predsession.errors import PredSessionError
 from predsession.server.aftermath import Aftermath
 from predsession.server.job import PAUSE_AT, Advance, Job, JobFacts
+from predsession.server.register import Register
 from predsession.server.schedule import Schedule
-from predsession.server.slices import Slice, slices
 from predsession.server.store import Store
 from predsession.server.store_rows import JobRow
 from predsession.server.turn import in_turn, progress_of, stage_after
@@ -33,16 +31,12 @@ _LOOKS, _LOOK_S = 200, 0.01
 _log = logging.getLogger("predsession.server")
 
 
-class UnknownJobError(PredSessionError):
-    """A call names a job that is not, or no longer, known."""
-
-
 class BusyKeyError(PredSessionError):
     """The job that was submitted with a key is being removed, and that takes long."""
 
 
-class Jobs:
-    """The jobs of a server; only its loop uses them.
+class Jobs(Register):
+    """The jobs of a server, and what becomes of them; only its loop uses them.
 
     Parameters
     ----------
@@ -64,28 +58,15 @@ class Jobs:
         stock: bool,
         aftermath: Aftermath | None = None,
     ) -> None:
+        super().__init__(store.uploads)
         self._store = store
         self._schedules = schedules
         self._stock = stock
         self._aftermath = aftermath
         self._cold: list[Job] = []
-        self._jobs: dict[str, Job] = {}
-        self._keys: dict[str, Job] = {}
-        self._sessions: dict[str, float] = {}
-        self._going: set[str] = set()
         self._storing = asyncio.Lock()
-        self.held = 0
-        """Bytes of uploads on the disk."""
         self.failing = False
         """Whether the disk refuses what should be stored."""
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._jobs)
-
-    def __iter__(self) -> Iterator[Job]:
-        """Iterate over all, oldest first."""
-        return iter(list(self._jobs.values()))
 
     def restore(self) -> None:
         """Take up the jobs of the server that ran before on this folder."""
@@ -128,23 +109,6 @@ class Jobs:
         """Whether something is done beside storing."""
         return self._aftermath is not None and self._aftermath.concerns(job)
 
-    def upload(self, job: str) -> Path:
-        """Return the file of a job's upload."""
-        return self._store.uploads / job
-
-    def pictures(self, job: Job) -> list[Slice]:
-        """Return where the pictures of a job lie."""
-        return slices(self.upload(job.uuid), job.facts.sizes)
-
-    def new_uuid(self) -> str:
-        """Return a name for a job."""
-        return uuid.uuid4().hex
-
-    def by_key(self, key: str) -> Job | None:
-        """Return the job that was submitted with this key, and renew its lease."""
-        job = self._keys.get(key)
-        return None if job is None or job.uuid in self._going else self.get(job.uuid)
-
     async def add(self, name: str, facts: JobFacts, submit_key: str | None = None) -> Job:
         """Store a new job and queue it.
 
@@ -182,60 +146,9 @@ class Jobs:
 
     def _keep(self, job: Job, *, queue: bool = True) -> None:
         """Know a job, and queue it if it has not ended."""
-        self._jobs[job.uuid] = job
-        self.held += job.held
-        if job.submit_key is not None:
-            self._keys[job.submit_key] = job
+        self._enter(job)
         if queue and not job.ended:
             self._schedules[job.facts.model].add(job)
-
-    def get(self, name: str) -> Job:
-        """Return a job, and renew its lease.
-
-        Parameters
-        ----------
-        name : str
-            Its uuid.
-
-        Returns
-        -------
-        Job
-            The job.
-
-        Raises
-        ------
-        UnknownJobError
-            If there is none, or no longer.
-        """
-        job = self._jobs.get(name)
-        if job is None:
-            raise UnknownJobError(name)
-        self.renew(job)
-        return job
-
-    def renew(self, job: Job) -> None:
-        """Renew the lease of a job, and of its session."""
-        job.touched = time.monotonic()
-        if job.facts.session is not None:
-            self._sessions[job.facts.session] = job.touched
-
-    def of_session(self, session: str | None) -> list[Job]:
-        """Return the jobs of a session, or all, and renew the session's lease."""
-        if session is None:
-            return list(self._jobs.values())
-        jobs = [job for job in self._jobs.values() if job.facts.session == session]
-        if jobs:
-            self._sessions[session] = time.monotonic()
-        return jobs
-
-    def seen(self, job: Job) -> float:
-        """Return when a call last named a job or its session."""
-        return max(job.touched, self._sessions.get(job.facts.session or "", 0.0))
-
-    def forget_sessions(self) -> None:
-        """Drop the lease of sessions that have no jobs."""
-        live = {job.facts.session for job in self._jobs.values()}
-        self._sessions = {name: seen for name, seen in self._sessions.items() if name in live}
 
     def begin(self, job: Job) -> float | None:
         """Note that a worker has a job's first items; return how long it waited, if they are."""
