@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from edge_kit import M
 from google.protobuf import descriptor_pb2, descriptor_pool
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -259,6 +259,7 @@ def test_boxes_in_pixels() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8), st.integers(1, 9))
+@example([(0, 1), (2, 0)], 1)
 def test_any_runs_are_what_they_say(runs: list[tuple[int, int]], width: int) -> None:
     """Runs in any order, overlapping or empty, set their pixels; the rows that have some are known."""
     height = 120 // width + 1

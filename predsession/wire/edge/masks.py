@@ -102,7 +102,7 @@ def row_span(code: bytes, width: int, height: int) -> tuple[int, int]:
     for starts, ends in _runs(code, width, height):
         filled = ends > starts
         if filled.any():
-            first, last = min(first, int(starts[filled].min())), max(last, int(ends.max()))
+            first, last = min(first, int(starts[filled].min())), max(last, int(ends[filled].max()))
     return (first // width, -(-last // width)) if last else (0, 0)
 
 
