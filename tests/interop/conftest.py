@@ -15,7 +15,7 @@ from interop.their_server import TheirServer
 
 VARIABLE = "PREDSESSION_INTEROP"
 HERE = Path(__file__).parent
-APART = {HERE / "edge", HERE / "oip"}  # each has its own
+APART = {HERE / "edge", HERE / "formats", HERE / "oip"}  # each has its own
 REASON = "tests/interop needs Supervisely's own software: scripts/interop makes an environment and runs it"
 
 
