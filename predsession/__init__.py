@@ -40,8 +40,11 @@ if TYPE_CHECKING:
         SourceError,
         StoreError,
         TransportError,
+        UnfinishedFileWarning,
         UploadTooLargeError,
     )
+    from predsession.export.reading import read_predictions
+    from predsession.export.saving import Saved, save_predictions
     from predsession.http.transport import ConnectionOptions
     from predsession.jobs.counters import Report
     from predsession.model import DeployedModel, connect
@@ -85,6 +88,7 @@ __all__ = [
     "RequestTimeoutError",
     "ResponseError",
     "ResultsGoneWarning",
+    "Saved",
     "ServerFaultError",
     "SessionClosedError",
     "SessionProgress",
@@ -94,8 +98,11 @@ __all__ = [
     "StoreError",
     "Track",
     "TransportError",
+    "UnfinishedFileWarning",
     "UploadTooLargeError",
     "connect",
+    "read_predictions",
+    "save_predictions",
 ]
 
 _HOMES = {
@@ -133,13 +140,17 @@ _HOMES = {
     "ResponseError": "predsession.errors",
     "ServerFaultError": "predsession.errors",
     "SessionClosedError": "predsession.errors",
+    "Saved": "predsession.export.saving",
     "SessionProgress": "predsession.progress",
     "SessionStatus": "predsession.progress",
     "Size": "predsession.wire.geometry",
     "SourceError": "predsession.errors",
     "StoreError": "predsession.errors",
     "TransportError": "predsession.errors",
+    "UnfinishedFileWarning": "predsession.errors",
     "UploadTooLargeError": "predsession.errors",
+    "read_predictions": "predsession.export.reading",
+    "save_predictions": "predsession.export.saving",
 }
 
 

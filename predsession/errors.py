@@ -18,7 +18,7 @@
     ├─ ItemError                 one input is unreadable or was refused
     ├─ SourceError               (also ValueError) the source itself
     ├─ JournalError              locked, made by another run, damaged
-    ├─ DiskError                 (also OSError) a temporary file of ours cannot be written or read
+    ├─ DiskError                 (also OSError) a file of ours cannot be written or read: the disk is full, mostly
     ├─ StoreError                a result that does not fit the store's schema
     └─ MissingExtraError         (also ImportError) names the extra to install
     SessionClosedError(RuntimeError)
@@ -289,7 +289,7 @@ class JournalError(PredSessionError):
 
 
 class DiskError(PredSessionError, OSError):
-    """Results that wait for their turn cannot be kept in a temporary file: the disk is full, mostly."""
+    """Results cannot be written, or kept in a temporary file until it is their turn: the disk is full, mostly."""
 
 
 class StoreError(PredSessionError):
@@ -326,3 +326,7 @@ class ClipShorterWarning(UserWarning):
 
 class ResultsGoneWarning(UserWarning):
     """Results of a job were taken by another client; the message says how many."""
+
+
+class UnfinishedFileWarning(UserWarning):
+    """A file of predictions ends in the middle of one, as a run that was killed leaves it."""

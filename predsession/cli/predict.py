@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from predsession.cli.codes import OK, SOME_FAILED, leave_on_signals, say, speaks_utf8
 from predsession.errors import ItemError, SourceError
 
 if TYPE_CHECKING:
+    from predsession.export.target import Target
     from predsession.export.video import VideoExport
     from predsession.prediction import Prediction
 
@@ -110,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         session = stack.enter_context(
             PredictionSession(args.url, **_keywords(args), resume=journal, restart=args.restart)
         )
-        out = JsonlWriter(args.out, resume=journal is not None) if args.out else None
+        out = JsonlWriter(_target(args, journal)) if args.out else None
         writer = stack.enter_context(out) if out is not None else None
         report = Report(as_json=args.json)
         try:
@@ -128,6 +130,13 @@ def run(args: argparse.Namespace) -> int:
             say(str(error))
     report.end()
     return SOME_FAILED if session.errors else OK
+
+
+def _target(args: argparse.Namespace, journal: str | None) -> Target:
+    """Return where the lines go."""
+    from predsession.export.target import Existing, Target
+
+    return Target(path=Path(args.out), existing=Existing.OVERWRITE if journal is None else Existing.RESUME)
 
 
 def _journal(args: argparse.Namespace) -> str | None:

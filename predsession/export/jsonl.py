@@ -1,15 +1,22 @@
-"""JSON lines: one outcome a line, written as they come, so that memory stays flat."""
+"""JSON lines: one outcome a line, written as they come, so that memory stays flat; and read back, equal."""
 
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from predsession.errors import ItemError
+from predsession.errors import ItemError, PredSessionError, SourceError, UnfinishedFileWarning
+from predsession.export.target import Existing, Target, on_disk, prepare_file, told_at_once
+from predsession.export.writing import Closing
 from predsession.prediction import Prediction
+from predsession.wire.jsontext import loads
+from predsession.wire.jsontypes import JSONObject, as_object
+
+LOOKED_BACK = 1 << 16
+"""Bytes that are read at a time, from the end, to find the last complete line."""
 
 
 def to_line(outcome: Prediction | ItemError, *, ascii_only: bool = False) -> str:
@@ -43,29 +50,38 @@ def _is_text(line: str) -> bool:
     return True
 
 
-class JsonlWriter:
+class JsonlWriter(Closing):
     """Writes outcomes into a file, a line each, each line complete before the next begins.
 
-    A file that is there is replaced when the first outcome comes, not before: a run that never gets as far
-    leaves it as it was. With `resume` it is gone over: lines that are the same stay, the first that differs,
-    such as one that was written by half, goes, and all after it. So what is good is never taken away for a
-    moment.
+    A file that may be overwritten is replaced when the first outcome comes, not before: a run that never gets
+    as far leaves it as it was. One that is resumed is gone over: lines that are the same stay, the first that
+    differs, such as one that was written by half, goes, and all after it. So what is good is never taken away
+    for a moment. One that is added to loses its last line, if that was written by half.
 
     Parameters
     ----------
-    path : str or PathLike
-        The file; its folder is made.
-    resume : bool
-        Whether the file is that of a run which is gone on with, and whose outcomes come again.
+    target : Target, str or PathLike
+        The file; its folder is made. A path alone must not be there yet.
+
+    Raises
+    ------
+    SourceError
+        If it is there and may not be touched, or cannot be written to.
     """
 
-    def __init__(self, path: str | PathLike[str], *, resume: bool = False) -> None:
-        self._path = Path(path)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Opened now, so that a place that cannot be written to is told before anything is computed.
-        self._file = self._path.open("ab")
-        self._fresh = True
-        self._there = self._path.open("rb") if resume and self._path.is_file() else None
+    def __init__(self, target: Target | str | PathLike[str]) -> None:
+        super().__init__()
+        target = target if isinstance(target, Target) else Target(path=Path(target))
+        prepare_file(target)
+        self._path = target.path
+        with told_at_once(self._path):
+            # Opened now, so that a place that cannot be written to is told before anything is computed.
+            self._file = self._path.open("ab")
+            kept = target.existing if self._path.is_file() else Existing.REFUSE
+            self._there = self._path.open("rb") if kept is Existing.RESUME else None
+            if kept is Existing.APPEND:
+                self._file.truncate(_complete(self._path))
+        self._fresh = kept is not Existing.APPEND
         self._good = 0
 
     def write(self, outcome: Prediction | ItemError) -> None:
@@ -78,16 +94,14 @@ class JsonlWriter:
 
         Raises
         ------
-        OSError
+        DiskError
             If it cannot be written; names the file.
         """
-        try:
-            line = (to_line(outcome) + "\n").encode()
+        line = (to_line(outcome) + "\n").encode()
+        with on_disk(self._path):
             if not self._has(line):
                 self._file.write(line)
                 self._file.flush()
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self._path)) from None
 
     def _has(self, line: bytes) -> bool:
         """Whether the file has this line where it belongs; if not, what is there is cut off."""
@@ -113,20 +127,84 @@ class JsonlWriter:
             self._there = None
 
     def finish(self) -> None:
-        """Cut off what is left of a longer run; for the end of a run that was not broken off."""
-        if self._there is not None:
-            self._cut()
-            self._forget()
+        """Cut off what is left of an earlier file, which a run with fewer outcomes does not reach."""
+        with on_disk(self._path):
+            if self._there is not None or self._fresh:
+                self._cut()
+                self._forget()
 
     def close(self) -> None:
         """Close the file."""
         self._forget()
-        self._file.close()
+        with on_disk(self._path):
+            self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+def _complete(path: Path) -> int:
+    """Return how many bytes of a file are complete lines."""
+    with path.open("rb") as file:
+        end = file.seek(0, 2)
+        while end > 0:
+            begin = max(0, end - LOOKED_BACK)
+            file.seek(begin)
+            found = file.read(end - begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            end = begin
+    return 0
+
+
+def read_lines(path: str | PathLike[str]) -> Iterator[Prediction | ItemError]:
+    """Read what `JsonlWriter` wrote, a line at a time.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The file.
+
+    Yields
+    ------
+    Prediction or ItemError
+        Equal to what was written, in order. Empty lines are passed over.
+
+    Raises
+    ------
+    SourceError
+        If a line is not one of ours; names file and line.
+
+    Warns
+    -----
+    UnfinishedFileWarning
+        If the last line was written by half, as a run that was killed leaves it; it is left out.
+    """
+    with Path(path).open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                yield _outcome(as_object(loads(line)))
+            except (ValueError, RecursionError, PredSessionError) as error:
+                if not line.endswith(b"\n"):
+                    warnings.warn(
+                        f"{path}: line {number} was written by half, and is left out",
+                        UnfinishedFileWarning,
+                        stacklevel=2,
+                    )
+                    return
+                raise SourceError(f"{path}, line {number}: not a prediction ({error})") from None
+
+
+def _outcome(line: JSONObject) -> Prediction | ItemError:
+    """Return what a line says."""
+    if "error" not in line or "annotation" in line:
+        return Prediction.from_json(line)
+    error, index, path = as_object(line["error"]), line.get("index"), line.get("path")
+    name, reason = str(line.get("name") or ""), str(error.get("message") or "")
+    index = index if isinstance(index, int) else -1
+    return ItemError(
+        f"item {index}, {name}: {reason}",
+        index=index,
+        name=name,
+        path=path if isinstance(path, str) else None,
+        reason=reason,
+    )

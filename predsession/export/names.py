@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from predsession.errors import SourceError
+from predsession.export.places import common_folder, shortened
 from predsession.prediction import Prediction
 
-LONGEST_NAME = 200
-"""Bytes; file systems take 255, and a number may be added."""
 KEPT_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
 """Kinds that Pillow writes well; other pictures become PNG."""
 
@@ -34,7 +32,7 @@ class OutputNames:
 
     def __init__(self, folder: str | Path, sources: Sequence[str]) -> None:
         self._folder = Path(folder)
-        self._root = _common_folder(sources)
+        self._root = common_folder(sources)
         self._given: set[str] = set()
         if self._folder.exists() and not self._folder.is_dir():
             raise SourceError(f"{self._folder} is a file; name a folder for the pictures, or remove it")
@@ -58,7 +56,7 @@ class OutputNames:
         if prediction.frame_index is not None:
             place = place.with_name(f"{place.stem}_{prediction.frame_index:06d}.png")
         suffix = place.suffix if place.suffix.lower() in KEPT_SUFFIXES else place.suffix + ".png"
-        stem, count = str(place.parent / _shortened(place.stem)), 1
+        stem, count = str(place.parent / shortened(place.stem)), 1
         name = f"{stem}{suffix}"
         while name.casefold() in self._given or self._is_source(name, prediction):
             count += 1
@@ -80,25 +78,3 @@ class OutputNames:
             if not relative.startswith(os.pardir):
                 return PurePath(relative)
         return PurePath(Path(prediction.name or f"image_{prediction.index:04d}").name)
-
-
-def _shortened(stem: str) -> str:
-    """Return a stem that leaves room for a number within a file name's length."""
-    data = os.fsencode(stem)
-    if len(data) <= LONGEST_NAME:
-        return stem
-    digest = hashlib.blake2b(data, digest_size=4).hexdigest()
-    return f"{data[: LONGEST_NAME - 9].decode(errors='ignore')}_{digest}"
-
-
-def _common_folder(sources: Sequence[str]) -> str | None:
-    """Return the folder that all sources lie in, None where there is none."""
-    folders = [
-        source if Path(source).is_dir() else str(Path(source).parent)
-        for source in sources
-        if not source.startswith(("http://", "https://"))
-    ]
-    try:
-        return os.path.commonpath([str(Path(folder).absolute()) for folder in folders])
-    except ValueError:
-        return None

@@ -1,0 +1,97 @@
+"""The formats that predictions are written in, each a file of this room.
+
+To add one: write a file with a writer and, where it holds what a prediction needs, a reader, and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from predsession.errors import ItemError, SourceError
+from predsession.export.target import Target
+from predsession.export.writing import Writer
+from predsession.prediction import Prediction
+
+Outcomes = Iterator[Prediction | ItemError]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format.
+
+    Parameters
+    ----------
+    name : str
+        As the user says it.
+    title : str
+        What it is, in a few words.
+    suffixes : tuple of str
+        Of its files, the usual one first; none for a folder.
+    write : callable
+        What opens a writer.
+    read : callable or None
+        What reads a path; None where the format does not hold what a prediction needs.
+    takes_images : bool
+        Whether pictures can be put beside it.
+    """
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    write: Callable[[Target], Writer]
+    read: Callable[[Path], Outcomes] | None
+    takes_images: bool = False
+
+
+def _write_jsonl(target: Target) -> Writer:
+    from predsession.export.jsonl import JsonlWriter
+
+    return JsonlWriter(target)
+
+
+def _read_jsonl(path: Path) -> Outcomes:
+    from predsession.export.jsonl import read_lines
+
+    return read_lines(path)
+
+
+FORMATS = {
+    each.name: each
+    for each in (
+        Format("jsonl", "JSON lines, one a prediction", (".jsonl", ".ndjson"), _write_jsonl, _read_jsonl),
+    )
+}
+"""By name."""
+
+
+def find_format(name: str | None, path: Path) -> Format:
+    """Return a format by its name, or by that of a file that is to be written.
+
+    Parameters
+    ----------
+    name : str or None
+        As the user says it.
+    path : Path
+        Where it is written; its suffix says the format where there is no name.
+
+    Returns
+    -------
+    Format
+        The one.
+
+    Raises
+    ------
+    SourceError
+        If there is none of that name or suffix.
+    """
+    if name is not None:
+        if name not in FORMATS:
+            raise SourceError(f"there is no format {name!r}; wanted one of {', '.join(FORMATS)}")
+        return FORMATS[name]
+    suffix = path.suffix.lower()
+    for each in FORMATS.values():
+        if suffix in each.suffixes:
+            return each
+    raise SourceError(f"{path}: the name does not say which format is wanted; name one: {', '.join(FORMATS)}")

@@ -1,0 +1,125 @@
+"""Places of pictures relative to a folder: unique, stable, folders kept.
+
+The same sources in the same order get the same places, whichever format they are written in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+
+from predsession.prediction import Prediction
+
+LONGEST_NAME = 200
+"""Bytes; file systems take 255, and a number may be added."""
+
+
+class Places:
+    """Gives each prediction a relative place.
+
+    Parameters
+    ----------
+    root : str or None
+        The folder that places are relative to; what lies outside of it gets its bare name. Without it, paths
+        below the current folder keep their folders.
+    by_stem : bool
+        Whether two places must differ in more than their suffix: for formats that put another one there.
+    again : bool
+        Whether an input that comes again gets the same place again.
+    """
+
+    def __init__(self, root: str | None, *, by_stem: bool = False, again: bool = False) -> None:
+        self._root = root or str(Path.cwd())
+        self._by_stem = by_stem
+        self._again = again
+        # What was given, and to whom: numbers instead of texts, or 100,000 names would be kept.
+        self._given: dict[int, int] = {}
+
+    def place(self, prediction: Prediction) -> PurePath:
+        """Return the place of a prediction's picture.
+
+        Parameters
+        ----------
+        prediction : Prediction
+            With a path, or at least a name. A frame gets a picture's name: ``clip_000012.png``.
+
+        Returns
+        -------
+        PurePath
+            Relative, never above the root; on a clash ``_2``, ``_3`` ... is added to the name.
+        """
+        whose = hash((prediction.path, prediction.url, prediction.frame_index, prediction.image_id))
+        place = self._wanted(prediction)
+        stem, count = shortened(place.stem), 1
+        place = place.with_name(f"{stem}{place.suffix}")
+        while not self._is_free(place, whose):
+            count += 1
+            place = place.with_name(f"{stem}_{count}{place.suffix}")
+        return place
+
+    def _is_free(self, place: PurePath, whose: int) -> bool:
+        """Take a place, if nobody else has it."""
+        name = str(place.with_suffix("") if self._by_stem else place).casefold()
+        mark = int.from_bytes(hashlib.blake2b(os.fsencode(name), digest_size=8).digest(), "big")
+        if mark not in self._given:
+            self._given[mark] = whose
+            return True
+        return self._again and self._given[mark] == whose
+
+    def _wanted(self, prediction: Prediction) -> PurePath:
+        """Return where a picture would lie if it were the only one."""
+        place = PurePath(Path(prediction.name or f"image_{prediction.index:04d}").name or "image")
+        if prediction.path is not None:
+            relative = os.path.relpath(prediction.path, self._root)
+            inside = relative.split(os.sep, 1)[0] != os.pardir
+            place = PurePath(relative if inside else Path(prediction.path).name)
+        if prediction.frame_index is not None:
+            place = place.with_name(f"{place.stem}_{prediction.frame_index:06d}.png")
+        return place
+
+
+def shortened(stem: str) -> str:
+    """Return a stem that leaves room for a number within a file name's length.
+
+    Parameters
+    ----------
+    stem : str
+        Of a file's name.
+
+    Returns
+    -------
+    str
+        The stem, or its beginning and eight digits that tell it from others that begin so.
+    """
+    data = os.fsencode(stem)
+    if len(data) <= LONGEST_NAME:
+        return stem
+    digest = hashlib.blake2b(data, digest_size=4).hexdigest()
+    return f"{data[: LONGEST_NAME - 9].decode(errors='ignore')}_{digest}"
+
+
+def common_folder(sources: Iterable[object]) -> str | None:
+    """Return the folder that all sources lie in.
+
+    Parameters
+    ----------
+    sources : iterable
+        What was handed in: paths of folders and files; anything else lies nowhere.
+
+    Returns
+    -------
+    str or None
+        None where there is none.
+    """
+    paths = [
+        os.fsdecode(source)
+        for source in sources
+        if isinstance(source, str | os.PathLike) and not str(source).startswith(("http://", "https://"))
+    ]
+    folders = [path if Path(path).is_dir() else str(Path(path).parent) for path in paths]
+    try:
+        return os.path.commonpath([str(Path(folder).absolute()) for folder in folders])
+    except ValueError:
+        return None

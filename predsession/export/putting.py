@@ -1,0 +1,98 @@
+"""Pictures beside their annotations: copied, linked, or drawn from what a prediction has at hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path, PurePath
+
+from PIL import Image
+
+from predsession.errors import PredSessionError, SourceError
+from predsession.export.target import Images, on_disk
+from predsession.prediction import Prediction
+from predsession.prediction.pictures import write_picture
+
+ORIENTATION = 0x0112
+"""The EXIF tag that says how a picture is turned."""
+WRITTEN = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
+
+
+def put_picture(prediction: Prediction, folder: Path, place: PurePath, *, how: Images) -> bool:
+    """Put a prediction's picture into a folder, so that the coordinates fit it.
+
+    A file is copied or linked as it is, but for one that is turned by its EXIF orientation: boxes belong to
+    the upright picture, and many tools do not turn it, so it is written upright. Frames of a clip and
+    pictures from memory are written.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Whose picture.
+    folder : Path
+        Where the pictures go.
+    place : PurePath
+        Below it.
+    how : {"copy", "link"}
+        What is done to files; a link across disks becomes a symbolic one.
+
+    Returns
+    -------
+    bool
+        Whether it could be had; a picture that is gone takes nothing from its annotation.
+
+    Raises
+    ------
+    SourceError
+        If the place is the very picture that was predicted.
+    DiskError
+        If it cannot be written.
+    """
+    target = folder / place
+    source = None if prediction.path is None or prediction.frame_index is not None else Path(prediction.path)
+    if source is not None and target.exists() and source.exists() and target.samefile(source):
+        if how == "link":
+            return True
+        raise SourceError(f"{target} is the picture itself; choose another folder")
+    with on_disk(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        if source is not None and _is_upright(source):
+            _copy(source, target) if how == "copy" else _link(source, target)
+            return True
+        return _draw(prediction, target)
+
+
+def _is_upright(source: Path) -> bool:
+    """Whether a file is a picture that needs no turning."""
+    try:
+        with Image.open(source) as picture:
+            return bool(picture.getexif().get(ORIENTATION, 1) == 1)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return False
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file, and its times."""
+    shutil.copy2(source, target)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give a file a second name."""
+    try:
+        os.link(source.resolve(), target)
+    except OSError:
+        target.symlink_to(source.resolve())
+
+
+def _draw(prediction: Prediction, target: Path) -> bool:
+    """Write what the prediction has at hand."""
+    try:
+        picture = prediction.load_image()
+    except PredSessionError:
+        return False
+    if target.suffix.lower() in WRITTEN:
+        write_picture(picture, target)
+    else:
+        Image.fromarray(picture).save(target, "PNG")
+    return True

@@ -1,0 +1,136 @@
+"""Predictions back from files and folders, of each format that holds what a prediction needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, overload
+
+from predsession.errors import ItemError, SourceError
+from predsession.export.formats import FORMATS, Format, Outcomes
+from predsession.prediction import Prediction
+
+LOOKED_AT = 1 << 16
+"""Bytes of a JSON document that are read to find out which format it is."""
+
+
+@overload
+def read_predictions(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    on_error: Literal["skip", "raise"] = "skip",
+) -> Iterator[Prediction]: ...
+@overload
+def read_predictions(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    on_error: Literal["yield"],
+) -> Iterator[Prediction | ItemError]: ...
+def read_predictions(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002 - the user's word
+    *,
+    on_error: Literal["skip", "raise", "yield"] = "skip",
+) -> Iterator[Prediction] | Iterator[Prediction | ItemError]:
+    """Read predictions from a file or a folder.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        What `save_predictions`, `PredictionSession.save`, or somebody else's tool wrote.
+    format : str or None
+        ``"jsonl"``, ``"csv"``, ``"coco"``, ...: docs/exports.md has all. Without it, what the path looks
+        like.
+    on_error : {"skip", "raise", "yield"}
+        What becomes of the errors of items, which JSON lines keep.
+
+    Returns
+    -------
+    iterator of Prediction, and of ItemError with ``on_error="yield"``
+        In the file's order, read as they are asked for.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file, it is of no format that can be read, or it is damaged; names the place.
+    ItemError
+        With ``on_error="raise"``, in its place.
+    MissingExtraError
+        If the format needs an extra.
+    ValueError
+        If `on_error` is another word.
+    """
+    if on_error not in ("skip", "raise", "yield"):
+        raise ValueError(f"on_error must be 'skip', 'raise' or 'yield', not {on_error!r}")
+    place = Path(path)
+    found = format_of(format, place)
+    assert found.read is not None, "format_of looks at it"
+    return _passed(found.read(place), on_error)
+
+
+def _passed(outcomes: Outcomes, on_error: str) -> Iterator[Prediction | ItemError]:
+    """Pass outcomes on, without errors or up to the first."""
+    for outcome in outcomes:
+        if isinstance(outcome, ItemError):
+            if on_error == "skip":
+                continue
+            if on_error == "raise":
+                raise outcome
+        yield outcome
+
+
+def format_of(name: str | None, path: Path) -> Format:
+    """Find out which format a file or folder is of.
+
+    Parameters
+    ----------
+    name : str or None
+        As the user says it.
+    path : Path
+        What is to be read.
+
+    Returns
+    -------
+    Format
+        One that can be read.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file or format, or it cannot be read.
+    """
+    if not path.exists():
+        raise SourceError(f"{path}: there is no such file or folder")
+    name = name or _looks_like(path)
+    readable = [each.name for each in FORMATS.values() if each.read is not None]
+    if name not in readable:
+        said = f"{name} cannot be read back" if name in FORMATS else f"{path} looks like no format of ours"
+        raise SourceError(f"{said}; formats that can be read: {', '.join(readable)}")
+    return FORMATS[name]
+
+
+def _looks_like(path: Path) -> str | None:
+    """Return the format that a path looks like."""
+    if path.is_dir():
+        return _folder_looks_like(path)
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        with path.open("rb") as file:
+            head = file.read(LOOKED_AT)
+        return "labelme" if b'"shapes"' in head and b'"annotations"' not in head else "coco"
+    return next((each.name for each in FORMATS.values() if suffix in each.suffixes), None)
+
+
+def _folder_looks_like(path: Path) -> str | None:
+    """Return the format that a folder looks like."""
+    if (path / "data.yaml").is_file():
+        return "yolo"
+    if (path / "meta.json").is_file():
+        return "supervisely"
+    for suffix, name in ((".xml", "voc"), (".json", "labelme")):
+        if next(path.rglob(f"*{suffix}"), None) is not None:
+            return name
+    return None

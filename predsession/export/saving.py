@@ -1,0 +1,217 @@
+"""Predictions into a file or folder of any format: as they come from a session, or from anywhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from predsession.errors import ItemError, SourceError
+from predsession.export.formats import find_format
+from predsession.export.places import common_folder
+from predsession.export.target import Existing, Images, Target
+from predsession.export.writing import Writer
+from predsession.prediction import Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What was written.
+
+    Parameters
+    ----------
+    path : str
+        The file or folder.
+    format : str
+        Its format's name.
+    predictions : int
+        How many.
+    errors : int
+        Items without a prediction.
+    left_out : mapping of str to int
+        What the format could not carry, and how much of it: ``{"masks": 12, "scores": 40}``.
+    """
+
+    path: str
+    format: str
+    predictions: int
+    errors: int
+    left_out: Mapping[str, int]
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        failed = f", {self.errors} items without one" if self.errors else ""
+        lost = ", ".join(f"{count} {what}" for what, count in sorted(self.left_out.items()))
+        return f"{self.path}: {self.predictions} predictions{failed}" + (
+            f"; {self.format} does not hold: {lost}" if lost else ""
+        )
+
+
+class Saving:
+    """Writes outcomes, and counts them.
+
+    Parameters
+    ----------
+    target : Target
+        Where, and how.
+    format : str or None
+        The format's name; without it, what the file's suffix says.
+
+    Raises
+    ------
+    SourceError
+        If there is no such format, or the place cannot be used.
+    """
+
+    def __init__(self, target: Target, format: str | None = None) -> None:  # noqa: A002 - the user's word
+        self._target = target
+        self._format = find_format(format, target.path)
+        if target.images is not None and not self._format.takes_images:
+            raise SourceError(f"images= is not for {self._format.name}: it has no place for pictures")
+        self._writer: Writer = self._format.write(target)
+        self._predictions = self._errors = 0
+
+    def write(self, outcome: Prediction | ItemError) -> None:
+        """Write one outcome.
+
+        Parameters
+        ----------
+        outcome : Prediction or ItemError
+            In the order of the source.
+        """
+        if isinstance(outcome, ItemError):
+            self._errors += 1
+        else:
+            self._predictions += 1
+        self._writer.write(outcome)
+
+    def finish(self) -> Saved:
+        """Complete what was written.
+
+        Returns
+        -------
+        Saved
+            What it is.
+        """
+        self._writer.finish()
+        left_out = dict(self._writer.left_out)
+        return Saved(str(self._target.path), self._format.name, self._predictions, self._errors, left_out)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self._writer.close()
+
+
+def save_predictions(
+    predictions: Iterable[Prediction | ItemError],
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002 - the user's word
+    *,
+    overwrite: bool = False,
+    append: bool = False,
+    root: str | os.PathLike[str] | None = None,
+    images: Images | None = None,
+    scores: bool = False,
+) -> Saved:
+    """Write predictions into a file or a folder.
+
+    They are taken one by one, and not kept: memory stays flat. A run that is killed leaves what it had in
+    the file itself or, for documents that can only be written whole, in ``<file>.partial.jsonl`` beside it.
+
+    Parameters
+    ----------
+    predictions : iterable of Prediction or ItemError
+        From a session, `read_predictions`, or anywhere else.
+    path : str or PathLike
+        The file, or the folder for formats of many files.
+    format : str or None
+        ``"jsonl"``, ``"csv"``, ``"coco"``, ...: docs/exports.md has all. Without it, what the suffix says.
+    overwrite : bool
+        Whether a file that is there is replaced. In a folder, what has the same name is, and nothing else.
+    append : bool
+        Whether it is added to: JSON lines and CSV only.
+    root : str, PathLike or None
+        The folder that the pictures' places are relative to. Without it, what the paths of a list have in
+        common, or the current folder for an iterator, whose paths are not known beforehand.
+    images : {"copy", "link"} or None
+        Whether folders get the pictures as well.
+    scores : bool
+        Whether YOLO's lines end with a score, which not every reader of them takes.
+
+    Returns
+    -------
+    Saved
+        Where, how many, and what the format could not carry.
+
+    Raises
+    ------
+    SourceError
+        If there is no such format, or the place cannot be used.
+    MissingExtraError
+        If the format needs an extra.
+    DiskError
+        If the disk is full.
+    """
+    if isinstance(predictions, Prediction):
+        predictions = [predictions]
+    if root is None and isinstance(predictions, list | tuple):
+        root = common_folder(each.path for each in predictions)
+    target = Target(
+        path=Path(path),
+        existing=existing_of(overwrite=overwrite, append=append),
+        root=None if root is None else os.fspath(root),
+        images=images,
+        scores=scores,
+    )
+    return pour(predictions, Saving(target, format))
+
+
+def pour(outcomes: Iterable[Prediction | ItemError], saving: Saving) -> Saved:
+    """Write all outcomes, and close.
+
+    Parameters
+    ----------
+    outcomes : iterable of Prediction or ItemError
+        In order.
+    saving : Saving
+        What takes them.
+
+    Returns
+    -------
+    Saved
+        What was written.
+    """
+    try:
+        for outcome in outcomes:
+            saving.write(outcome)
+        return saving.finish()
+    finally:
+        saving.close()
+
+
+def existing_of(*, overwrite: bool, append: bool = False, resume: bool = False) -> Existing:
+    """Return what becomes of a file that is there, from the user's words.
+
+    Parameters
+    ----------
+    overwrite, append, resume : bool
+        At most one of the first two.
+
+    Returns
+    -------
+    Existing
+        Refused, unless they say something else.
+
+    Raises
+    ------
+    SourceError
+        If it is to be overwritten and added to.
+    """
+    if overwrite and append:
+        raise SourceError("a file is either overwritten or added to: pass one of overwrite= and append=")
+    if append:
+        return Existing.APPEND
+    if resume:
+        return Existing.RESUME
+    return Existing.OVERWRITE if overwrite else Existing.REFUSE

@@ -1,0 +1,172 @@
+"""Where predictions go: a file or a folder, and what becomes of what is there already.
+
+Invariant: what is wrong with a place is told before anything is written to it, and names place and remedy.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+from predsession.errors import DiskError, SourceError
+
+Images = Literal["copy", "link"]
+
+
+class Existing(Enum):
+    """What becomes of a file that is there already."""
+
+    REFUSE = "refuse"
+    OVERWRITE = "overwrite"
+    APPEND = "append"
+    RESUME = "resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where predictions go, and how.
+
+    Parameters
+    ----------
+    path : Path
+        A file, or a folder for formats of many files.
+    existing : Existing
+        What becomes of what is there.
+    root : str or None
+        The folder that the pictures' places are relative to; see `predsession.export.places`.
+    images : {"copy", "link"} or None
+        Whether folders get the pictures as well, and how.
+    scores : bool
+        Whether scores are written where a format's readers do not expect them.
+    """
+
+    path: Path
+    existing: Existing = Existing.REFUSE
+    root: str | None = None
+    images: Images | None = None
+    scores: bool = False
+
+
+def prepare_file(target: Target) -> None:
+    """See to it that a file can be written: its folder is made, what is there is not lost.
+
+    An empty file holds nothing that could be lost, and a pipe or a device is no file: both are taken.
+
+    Parameters
+    ----------
+    target : Target
+        Of a format that is one file.
+
+    Raises
+    ------
+    SourceError
+        If there is a folder of that name, a file that may not be touched, or the place cannot be written to.
+    """
+    path = target.path
+    if path.is_dir():
+        raise SourceError(f"{path} is a folder; name a file")
+    if target.existing is Existing.REFUSE and path.is_file() and path.stat().st_size:
+        raise SourceError(
+            f"{path} is there already; overwrite it (overwrite=True, --overwrite), or choose another name"
+        )
+    with told_at_once(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            _try_out(path.parent)
+
+
+def prepare_folder(target: Target) -> None:
+    """See to it that a folder can be filled: it is made, and what it holds is not lost.
+
+    Parameters
+    ----------
+    target : Target
+        Of a format that is a folder.
+
+    Raises
+    ------
+    SourceError
+        If it is a file, holds something and may not be touched, or cannot be written to.
+    """
+    path = target.path
+    if path.exists() and not path.is_dir():
+        raise SourceError(f"{path} is a file; name a folder")
+    if target.existing is Existing.APPEND:
+        raise SourceError(f"{path}: only JSON lines and CSV can be added to; choose another folder")
+    if target.existing is Existing.REFUSE and path.is_dir() and any(path.iterdir()):
+        raise SourceError(
+            f"{path} is not empty; choose another folder, or write over what has the same names "
+            "(overwrite=True, --overwrite)"
+        )
+    with told_at_once(path):
+        path.mkdir(parents=True, exist_ok=True)
+        _try_out(path)
+
+
+def _try_out(folder: Path) -> None:
+    """Make a file in a folder, and take it away."""
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+@contextmanager
+def told_at_once(path: str | PathLike[str]) -> Iterator[None]:
+    """Turn what a file system says to a place into `SourceError`: nothing has been done yet.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The place, for the message.
+
+    Yields
+    ------
+    None
+        Once.
+
+    Raises
+    ------
+    SourceError
+        In place of an `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise SourceError(
+            f"{path} cannot be written ({error.strerror or error}); choose another place"
+        ) from None
+
+
+@contextmanager
+def on_disk(path: str | PathLike[str]) -> Iterator[None]:
+    """Turn what a file system says to a write into `DiskError`, which names the file.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The file, for the message.
+
+    Yields
+    ------
+    None
+        Once.
+
+    Raises
+    ------
+    DiskError
+        In place of an `OSError`.
+    """
+    try:
+        yield
+    except DiskError:
+        raise
+    except OSError as error:
+        said = error.strerror or error
+        raise DiskError(
+            f"{path} cannot be written ({said}); make room there, or choose another place"
+        ) from None
