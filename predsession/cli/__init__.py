@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from predsession import __version__
-from predsession.cli import edge, inspect, predict, results, stream, tensor
+from predsession.cli import completion, doctor, edge, inspect, predict, results, stream, tensor
 from predsession.cli.codes import INTERRUPTED, OK, SERVER, USAGE, say
 from predsession.errors import JournalError, MissingExtraError, PredSessionError, SourceError, StoreError
 
@@ -71,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     tensor.add_to(commands)
     stream.add_to(commands)
     results.add_to(commands)
+    doctor.add_to(commands)
+    completion.add_to(commands)
     return parser
 
 

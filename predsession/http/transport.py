@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypedDict
-from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -22,8 +20,8 @@ from requests_toolbelt import MultipartEncoder
 
 from predsession import errors
 from predsession.http.auth import Credentials, Secret, check_endpoint, secrets_in, show_url
-from predsession.http.loopback import is_loopback
 from predsession.http.reading import REDIRECTS, TARGET, Untempted, prepared, read_reply, redirected
+from predsession.http.surroundings import proxies_for, verify_with
 from predsession.http.translation import translated
 from predsession.inputs.uploads import Part, PartReader
 from predsession.wire.calls import Call
@@ -304,6 +302,15 @@ class HttpTransport:
             secrets = secrets_in(url, self._credentials.token)
             return Reply(answer.status_code, prepared(answer.headers), bytes(data), shown, secrets)
 
+    @property
+    def connections(self) -> int:
+        """How many connections to the endpoint were opened so far; kept ones are not opened again."""
+        adapter = self._pool.get_adapter(self._endpoint)
+        assert isinstance(adapter, HTTPAdapter)
+        managers = [adapter.poolmanager, *adapter.proxy_manager.values()]
+        pools = [manager.pools[key] for manager in managers for key in manager.pools.keys()]  # noqa: SIM118 - its own
+        return sum(pool.num_connections for pool in pools)
+
     def close(self) -> None:
         """Close the connections."""
         self._pool.close()
@@ -323,17 +330,14 @@ class HttpTransport:
     def _how(self, url: str, read_timeout: float | None) -> _Keywords:
         """Return timeouts, certificates and proxies for a request to this URL."""
         options = self._options
-        verify = options.verify
-        if verify is True:
-            verify = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or True
         return {
             "timeout": (
                 min(options.connect_timeout, read_timeout or options.connect_timeout),
                 min(options.read_timeout, read_timeout or options.read_timeout),
             ),
-            "verify": verify,
+            "verify": verify_with(options.verify),
             "cert": options.cert,
-            "proxies": _proxies_for(url, options.proxies),
+            "proxies": proxies_for(url, options.proxies),
         }
 
 
@@ -362,11 +366,3 @@ def _encode(
     ]
     encoder = MultipartEncoder(fields)
     return encoder, str(encoder.content_type)
-
-
-def _proxies_for(url: str, given: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the proxies to use: the given ones, else the environment's; none to the loopback."""
-    if is_loopback(urlsplit(url).hostname or ""):
-        return {}
-    proxies = requests.utils.get_environ_proxies(url) if given is None else given
-    return {scheme: Secret(proxy) for scheme, proxy in proxies.items()}  # each may hold a password

@@ -15,7 +15,8 @@ import responses
 import urllib3
 
 from predsession import errors
-from predsession.http.transport import ConnectionOptions, HttpTransport, _proxies_for
+from predsession.http.surroundings import proxies_for
+from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.inputs.uploads import Part, PartChangedError, PartReader
 from predsession.wire import calls
 
@@ -152,16 +153,16 @@ def test_a_broken_answer_is_a_transport_error(silent: str) -> None:
 def test_the_loopback_never_goes_through_a_proxy(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither one that was passed, nor the environment's."""
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
-    assert _proxies_for(f"http://{host}/x", {"http": "http://proxy.example:3128"}) == {}
-    assert _proxies_for(f"http://{host}/x", None) == {}
+    assert proxies_for(f"http://{host}/x", {"http": "http://proxy.example:3128"}) == {}
+    assert proxies_for(f"http://{host}/x", None) == {}
 
 
 def test_proxies_come_from_the_caller_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller's win; an empty mapping means none."""
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.delenv("no_proxy", raising=False)
-    assert _proxies_for("http://far.example/x", None)["http"] == "http://proxy.example:3128"
-    assert _proxies_for("http://far.example/x", {}) == {}
+    assert proxies_for("http://far.example/x", None)["http"] == "http://proxy.example:3128"
+    assert proxies_for("http://far.example/x", {}) == {}
 
 
 @responses.activate

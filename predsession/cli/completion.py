@@ -1,0 +1,47 @@
+"""``predsession completion``: a script with which a shell completes commands and options.
+
+The scripts are made by shtab when the command line changes (``scripts/renew``), and are shipped as they are:
+the core needs no library for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib import resources
+
+from predsession.cli.codes import OK
+
+SHELLS = ("bash", "fish", "zsh")
+EXAMPLES = """\
+for this shell:
+  source <(predsession completion bash)                      bash, or zsh after compinit
+  predsession completion fish | source                       fish
+
+for all to come:
+  predsession completion bash > ~/.local/share/bash-completion/completions/predsession
+  predsession completion zsh > ~/.zfunc/_predsession         with fpath+=~/.zfunc before compinit in ~/.zshrc
+  predsession completion fish > ~/.config/fish/completions/predsession.fish
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    completion = commands.add_parser(
+        "completion",
+        help="print a script for a shell, which completes commands and options",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    completion.add_argument("shell", choices=SHELLS, help="which")
+    completion.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    print(script_for(args.shell), end="")
+    return OK
+
+
+def script_for(shell: str) -> str:
+    """Return the script that is shipped for a shell."""
+    return (resources.files("predsession.cli") / "completions" / f"predsession.{shell}").read_text("utf-8")

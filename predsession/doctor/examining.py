@@ -1,0 +1,160 @@
+"""The order in which things are looked at: each only if those before it let it be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+
+from predsession import errors
+from predsession.doctor import answering, load, serving, target, wires
+from predsession.doctor.findings import Examination, Finding, Verdict
+from predsession.doctor.target import Target
+from predsession.http.auth import Secret, find_token, show_url
+from predsession.http.surroundings import ca_bundle
+from predsession.http.transport import ConnectionOptions, HttpTransport
+from predsession.wire.replies import parse_info
+
+CHECKS = (
+    "address", "proxy", "name", "connection", "certificate", "answer", "token", "server", "features", "model",
+    "clock", "upload", "latency", "jobs",
+)  # fmt: skip
+_PATIENCE_S = 5.0
+"""For a name, a connection, a certificate."""
+
+
+def examine(
+    url: str,
+    *,
+    token: str | None = None,
+    verify: bool | str = True,
+    proxies: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+    on_finding: Callable[[Finding], None] | None = None,
+) -> Examination:
+    """Look at the way to a server, and at the server, one thing after the other.
+
+    It takes some seconds, most of them for uploads of up to 32 MiB that start nothing. Nothing is left
+    behind on the server.
+
+    Parameters
+    ----------
+    url : str
+        The server's base URL; of an address for gRPC (``grpc://host:port``) only the network is looked at.
+    token : str, optional
+        For the server; by default the environment's ``PREDSESSION_TOKEN``.
+    verify : bool or str
+        Whether to check certificates, or the path of a CA bundle.
+    proxies : mapping, optional
+        Proxy by scheme; the environment's by default.
+    timeout : float
+        Seconds to wait for an answer.
+    on_finding : callable, optional
+        Called with each finding as soon as it is made.
+
+    Returns
+    -------
+    Examination
+        What was found. Whatever is wrong is a finding, never an exception.
+
+    Examples
+    --------
+    >>> from predsession.doctor import examine
+    >>> for finding in examine("localhost:8000"):
+    ...     print(finding.verdict.value, finding.text, finding.advice)
+    bad The address has no scheme: http:// or https:// is missing. Did you mean http://localhost:8000 ?
+    """
+    options = ConnectionOptions(
+        connect_timeout=min(timeout, _PATIENCE_S), read_timeout=timeout, verify=verify, proxies=proxies
+    )
+    found: list[Finding] = []
+    found_token = find_token(token, None, explicit_url=url)
+    way = _Way(url, None if found_token is None else Secret(found_token), options)
+    for finding in way.findings():
+        found.append(finding)
+        if on_finding is not None:
+            on_finding(finding)
+    seen = {each.check for each in found}
+    unseen = tuple(name for name in CHECKS if name not in seen and name not in way.needless)
+    return Examination(show_url(url.strip()) if "://" in url else url.strip(), tuple(found), unseen)
+
+
+class _Way:
+    """The way to one server."""
+
+    def __init__(self, url: str, token: str | None, options: ConnectionOptions) -> None:
+        self._url = Secret(url)
+        self._token = token
+        self._options = options
+        self.needless: set[str] = set()
+        """Checks that make no sense for this address."""
+
+    def findings(self) -> Iterator[Finding]:
+        """Look, until something is in the way of the rest."""
+        place, finding = target.read_target(self._url, self._options.proxies)
+        yield finding
+        if place is None:
+            return
+        if place.is_grpc:
+            self.needless.update(CHECKS)
+        else:
+            yield target.look_at_proxy(place, self._options.proxies)
+        address = yield from self._network(place)
+        if address is None:
+            return
+        if place.is_grpc:
+            spoken = wires.tongue_of(address, place.port, patience=_PATIENCE_S)
+            yield answering.look_at_grpc(place, spoken)
+        else:
+            yield from self._server(place, address)
+
+    def _network(self, place: Target) -> Generator[Finding, None, str | None]:
+        """Look at name, connection and certificate, of the proxy where there is one; return the address."""
+        host, port = place.next_hop
+        addresses, finding = target.look_at_name(host, port, patience=_PATIENCE_S)
+        yield finding
+        if not addresses:
+            return None
+        address, finding = wires.connect(addresses, port, patience=_PATIENCE_S)
+        yield finding
+        if place.scheme != "https" or place.proxy is not None or address is None:
+            self.needless.add("certificate")  # through a proxy the request itself is the only look there is
+            return address
+        ca = None if self._options.verify is False else ca_bundle(self._options.verify)
+        good, finding = wires.look_at_certificate(address, port, name=place.host, ca=ca, patience=_PATIENCE_S)
+        yield finding
+        return address if good else None
+
+    def _server(self, place: Target, address: str) -> Iterator[Finding]:
+        """Look at what answers."""
+        transport = HttpTransport(place.url, token=self._token, options=self._options)
+        try:
+            yield from self._answers(transport, place, address)
+        finally:
+            transport.close()
+
+    def _answers(self, transport: HttpTransport, place: Target, address: str) -> Iterator[Finding]:
+        """Ask the server, the heavy questions last."""
+        sent = serving.now()
+        try:
+            reply = answering.ask_info(transport)
+        except errors.TransportError as error:
+            yield answering.look_at_failure(
+                error,
+                place,
+                timeout=self._options.read_timeout,
+                spoken=lambda: wires.tongue_of(address, place.port, patience=_PATIENCE_S),
+            )
+            return
+        received = serving.now()
+        finding = answering.look_at_answer(reply, place, token=self._token, options=self._options)
+        yield finding
+        if finding.verdict is not Verdict.OK:
+            return
+        info = parse_info(reply)
+        yield answering.look_at_token(place, self._token, options=self._options)
+        yield serving.look_at_server(info)
+        yield serving.look_at_features(info)
+        yield serving.look_at_model(transport, info)
+        yield serving.look_at_clock(reply, sent, received)
+        yield load.look_at_sizes(load.try_sizes(transport))
+        yield load.look_at_latency(transport)
+        yield serving.look_at_jobs(transport, info)

@@ -1,0 +1,240 @@
+"""What the address means, and by which way it is reached: its text, its name, the proxies between."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, urlsplit
+
+from predsession.doctor.findings import Finding, bad, ok, warning
+from predsession.errors import ConnectError
+from predsession.http.auth import Secret, check_endpoint, show_url
+from predsession.http.loopback import is_loopback
+from predsession.http.surroundings import environment_proxy, proxy_for
+
+GRPC = frozenset({"grpc", "grpcs"})
+_PORTS = {"http": 80, "https": 443, "grpc": 8001, "grpcs": 8001}
+_WANTED = "Pass the server's base URL, such as http://192.168.1.20:8000."
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the server is.
+
+    Parameters
+    ----------
+    url : str
+        The base URL, as it is sent to.
+    shown : str
+        As it may be shown.
+    scheme, host, port
+        Its parts; the port is the scheme's own where the URL has none.
+    proxy : str or None
+        The proxy that requests to it go through.
+    """
+
+    url: str = field(repr=False)
+    shown: str
+    scheme: str
+    host: str
+    port: int
+    proxy: str | None = field(default=None, repr=False)
+
+    @property
+    def is_grpc(self) -> bool:
+        """Whether the address is one of gRPC's."""
+        return self.scheme in GRPC
+
+    @property
+    def next_hop(self) -> tuple[str, int]:
+        """Host and port that a connection goes to: the proxy's, where there is one."""
+        if self.proxy is None:
+            return self.host, self.port
+        parts = urlsplit(self.proxy if "://" in self.proxy else f"http://{self.proxy}")
+        return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 1080)
+
+
+def read_target(url: str, proxies: Mapping[str, str] | None) -> tuple[Target | None, Finding]:
+    """Read the address.
+
+    Parameters
+    ----------
+    url : str
+        As it was given.
+    proxies : mapping or None
+        Proxy by scheme; the environment's for None.
+
+    Returns
+    -------
+    Target or None
+        What it means; None where it means nothing.
+    Finding
+        What is to be said of it.
+    """
+    parts = _split(url.strip())
+    if parts is not None and parts.scheme in GRPC:
+        return _grpc(parts)
+    try:
+        endpoint = check_endpoint(url)
+    except ConnectError:
+        return None, bad("address", *_no_address(url, parts))
+    parts = urlsplit(endpoint)
+    host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+    target = Target(
+        Secret(endpoint), show_url(endpoint), parts.scheme, host, port, proxy_for(endpoint, proxies)
+    )
+    where = "this machine" if is_loopback(host) else host
+    return target, ok("address", f"{target.shown} means port {port} of {where}, over {parts.scheme.upper()}.")
+
+
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of a URL, None where it is none at all."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.port != 0 else None
+    except ValueError:
+        return None
+
+
+def _grpc(parts: SplitResult) -> tuple[Target | None, Finding]:
+    """Read an address of gRPC's."""
+    host = parts.hostname or ""
+    if not host:
+        return None, bad("address", f"{parts.scheme}:// names no host.", "Pass such as grpc://host:8001.")
+    port = parts.port or _PORTS[parts.scheme]
+    shown = f"{parts.scheme}://{host}:{port}"
+    return Target(shown, shown, parts.scheme, host, port), ok("address", f"{shown} is an address for gRPC.")
+
+
+def _no_address(url: str, parts: SplitResult | None) -> tuple[str, str]:
+    """Say why a text is no address, and what is meant perhaps."""
+    text = url.strip()
+    if not text:
+        return "The address is empty.", _WANTED
+    if parts is None or any(not each.isprintable() or each.isspace() for each in text):
+        return "The address cannot be read as a URL: its port, its brackets or a blank in it.", _WANTED
+    if parts.scheme in ("http", "https"):
+        if not parts.hostname:
+            return "The URL names no host.", _WANTED
+        return "The URL has a query or a fragment (? or #), which a base URL has not.", _WANTED
+    if "://" in text:
+        advice = "Pass one that begins with http://, https://, or grpc:// for a look at the network alone."
+        return f"{parts.scheme}:// is no way to speak with an inference server.", advice
+    shown = show_url(f"http://{text}")
+    return "The address has no scheme: http:// or https:// is missing.", f"Did you mean {shown} ?"
+
+
+def look_at_proxy(target: Target, given: Mapping[str, str] | None) -> Finding:
+    """Say whether a proxy stands between, and whether it should.
+
+    Parameters
+    ----------
+    target : Target
+        Where to.
+    given : mapping or None
+        The proxies that were handed in; None for the environment's.
+
+    Returns
+    -------
+    Finding
+        A warning where a proxy stands before a private address.
+    """
+    named = environment_proxy(target.url)
+    if target.proxy is not None:
+        source = "it was handed in" if given is not None else "the environment's http_proxy or https_proxy"
+        text = f"Requests go through the proxy {show_url(target.proxy)} ({source})."
+        if _is_private(target.host):
+            advice = f"If they should not, add {target.host} to the environment's no_proxy."
+            return warning("proxy", f"{text} {target.host} is an address of a private network.", advice)
+        return ok("proxy", text)
+    if named is None or given is not None:
+        return ok("proxy", "No proxy stands between.")
+    why = "this machine is never reached through one" if is_loopback(target.host) else "no_proxy excepts it"
+    return ok("proxy", f"The environment names a proxy, which is not used here: {why}.")
+
+
+def _is_private(host: str) -> bool:
+    """Whether a host is an address, or a bare name, that a company's proxy seldom knows."""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".lan"))
+
+
+def resolve(host: str, port: int, *, patience: float) -> list[str]:
+    """Return the addresses that a name has, the first to try first.
+
+    Parameters
+    ----------
+    host : str
+        A name or an address.
+    port : int
+        Where on it.
+    patience : float
+        Seconds; the system's own may be a minute.
+
+    Returns
+    -------
+    list of str
+        Addresses.
+
+    Raises
+    ------
+    OSError
+        If there are none.
+    TimeoutError
+        If the name service does not answer.
+    """
+    outcome: list[list[str] | OSError] = []
+
+    def ask() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            outcome.append(list(dict.fromkeys(str(each[4][0]) for each in found)))
+        except (OSError, UnicodeError) as error:  # a label of more than 63 characters
+            outcome.append(error if isinstance(error, OSError) else OSError(str(error)))
+
+    asking = threading.Thread(target=ask, daemon=True)  # cannot be interrupted, only left behind
+    asking.start()
+    asking.join(patience)
+    if not outcome:
+        raise TimeoutError("no answer")
+    if isinstance(outcome[0], OSError):
+        raise outcome[0]
+    return outcome[0]
+
+
+def look_at_name(host: str, port: int, *, patience: float) -> tuple[list[str], Finding]:
+    """Look the name up.
+
+    Parameters
+    ----------
+    host : str
+        A name or an address.
+    port : int
+        Where on it.
+    patience : float
+        Seconds.
+
+    Returns
+    -------
+    list of str
+        Its addresses; empty where it has none.
+    Finding
+        What is to be said of it.
+    """
+    try:
+        addresses = resolve(host, port, patience=patience)
+    except TimeoutError:
+        text = f"The name service gave no answer about {host} within {patience:.0f} s."
+        return [], bad("name", text, "Is this machine on the network? Try the server's IP address instead.")
+    except OSError as error:
+        text = f"There is no host {host}: {error.strerror or error}."
+        advice = "Look for a typing mistake, a missing VPN or domain; or pass the server's IP address."
+        return [], bad("name", text, advice)
+    if addresses == [host]:
+        return addresses, ok("name", f"{host} is an address; there is nothing to look up.")
+    return addresses, ok("name", f"{host} is {', '.join(addresses)}.")
