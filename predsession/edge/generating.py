@@ -137,7 +137,7 @@ class Generating(Connected):
         Returns
         -------
         TokenStream
-            Iterates tokens, and then has `finish_reason`.
+            Iterates tokens, and then has ``finish_reason``.
 
         Raises
         ------

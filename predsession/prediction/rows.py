@@ -79,8 +79,30 @@ def _frozen(array: npt.NDArray[S]) -> npt.NDArray[S]:
     return array
 
 
-def _zeros(name: str, shape: tuple[int, ...], dtype: type[S], remedy: str = "") -> npt.NDArray[S]:
-    """Return an array of zeros, or our error where memory cannot hold it: the answer says how large it is."""
+def zeros(name: str, shape: tuple[int, ...], dtype: type[S], remedy: str = "") -> npt.NDArray[S]:
+    """Make an array whose size an answer claims.
+
+    Parameters
+    ----------
+    name : str
+        The prediction's, for the message.
+    shape : tuple of int
+        As claimed.
+    dtype : type
+        Of the array.
+    remedy : str
+        What to do instead, for the message.
+
+    Returns
+    -------
+    ndarray
+        Of zeros.
+
+    Raises
+    ------
+    PredSessionError
+        If memory cannot hold it.
+    """
     try:
         # Counted first: a system may promise any amount, and end the process once it is used.
         if math.prod(shape) * np.dtype(dtype).itemsize <= MOST_BYTES:
@@ -175,7 +197,7 @@ class Rows:
         Raises
         ------
         ProtocolError
-            If an object is damaged, or together they take more than `MOST_CROP_BYTES`.
+            If an object is damaged, or together they take more than 4 GiB.
         """
         crops, left = list[MaskCrop](), MOST_CROP_BYTES
         for figure in self._figures:
@@ -195,7 +217,7 @@ class Rows:
     def masks(self) -> npt.NDArray[np.bool_]:
         """(N, H, W) bool: the masks of `mask_crops`, each in a full picture. Large: N * H * W bytes."""
         shape = (len(self), self.size.height, self.size.width)
-        full = _zeros(self.name, shape, np.bool_, "; use mask_crops")
+        full = zeros(self.name, shape, np.bool_, "; use mask_crops")
         for page, (x, y, mask) in zip(full, self.mask_crops, strict=True):
             page[y : y + mask.shape[0], x : x + mask.shape[1]] = mask
         return _frozen(full)
@@ -239,7 +261,7 @@ class Rows:
         column of the empty id.
         """
         column = {key: number for number, key in enumerate(self.keypoint_ids)}
-        points = _zeros(self.name, (len(self), len(column), 3), np.float32)
+        points = zeros(self.name, (len(self), len(column), 3), np.float32)
         for row, figure in zip(points, self._figures, strict=True):
             for node in figure.nodes():
                 row[column[node.id]] = node.x, node.y, node.visible

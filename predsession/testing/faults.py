@@ -88,8 +88,8 @@ class RandomFaults:
     Parameters
     ----------
     kinds : sequence of Fault
-        What may happen, each equally often; a fault with an `endpoint` only to calls of that, and never mind
-        its `nth` and `times`.
+        What may happen, each equally often; a fault with an `Fault.endpoint` only to calls of that, and never
+        mind its `Fault.nth` and `Fault.times`.
     share : float
         How many of all calls are spoilt, from 0 to 1.
     seed : int

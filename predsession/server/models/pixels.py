@@ -92,7 +92,7 @@ def box_number(box: npt.ArrayLike) -> int:
     Returns
     -------
     int
-        What `number_box` was given.
+        What the picture held.
     """
     x1, y1, x2, y2 = (round(float(side)) for side in np.asarray(box, float))
     return x1 + 32 * y1 + 512 * (x2 - x1 - 1) + 16384 * (y2 - y1 - 1)

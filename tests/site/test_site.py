@@ -1,0 +1,174 @@
+"""The documentation site, as `scripts/docs` has just built it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+import pytest
+from sphinx.util.inventory import InventoryFile
+
+from predsession import errors
+from predsession.cli import _parser
+
+pytestmark = pytest.mark.site
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "docs-build" / "html"
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
+ROOMS = ("predsession", "predsession.edge", "predsession.tensor", "predsession.stream", "predsession.testing")
+
+
+class Page(HTMLParser):
+    """Where a page leads to, what it loads, and the places in it that can be led to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.places: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what an element leads to, loads, or is called."""
+        found = {name: value for name, value in attrs if value is not None}
+        self.places.update(found[name] for name in ("id", "name") if name in found)
+        if tag == "a" and "href" in found:
+            self.links.append(found["href"])
+        elif tag == "link" and found.get("rel") in {"stylesheet", "icon", "preload"}:
+            self.loads.append(found["href"])
+        elif tag in {"img", "script"} and "src" in found:
+            self.loads.append(found["src"])
+
+
+@cache
+def page(name: str) -> Page:
+    """Read a page."""
+    return Page((SITE / name).read_text())
+
+
+def is_outside(link: str) -> bool:
+    """Whether a link leaves the site."""
+    return re.match(r"[a-z]+:", link) is not None
+
+
+def target(name: str, link: str) -> tuple[Path, str]:
+    """Return the file that a page's link means, and the place in it."""
+    address, place = urldefrag(link)
+    address = unquote(address).partition("?")[0]
+    return ((SITE / name).parent / address).resolve() if address else SITE / name, unquote(place)
+
+
+@cache
+def inventory() -> dict[str, dict[str, object]]:
+    """Return what the site explains: kind to name to where."""
+    with (SITE / "objects.inv").open("rb") as file:
+        return {kind: dict(found) for kind, found in InventoryFile.load(file, "", lambda _, place: place).items()}
+
+
+def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield every command that is one, and those inside of it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield command
+                yield from commands(command)
+
+
+def test_there_is_a_site() -> None:
+    """`scripts/docs` builds before it comes here; a test of nothing would pass."""
+    assert "index.html" in PAGES, "run scripts/docs"
+    assert len(PAGES) > 20
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_public_name_is_explained(room: str) -> None:
+    """What `__all__` lists stands in docs/reference, under the name by which it is imported."""
+    explained = {name for kind, names in inventory().items() if kind.startswith("py:") for name in names}
+    public = {f"{room}.{name}" for name in importlib.import_module(room).__all__}
+    assert public - explained == set()
+
+
+def test_every_error_is_explained() -> None:
+    """Each class of `predsession.errors` is in the reference, by its public name or by that of its home."""
+    explained = set(inventory()["py:exception"])
+    missing = [
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+        if not {f"predsession.{name}", f"predsession.errors.{name}"} & explained
+    ]
+    assert missing == []
+
+
+def test_every_command_and_option_is_explained() -> None:
+    """The page of commands has what the parsers have."""
+    explained = set(inventory()["std:cmdoption"])
+    found = list(commands(_parser()))
+    assert len(found) > 8
+    missing = [
+        f"{command.prog} {option}"
+        for command in found
+        for action in command._actions
+        if action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction)
+        for option in action.option_strings
+        if f"{command.prog.replace(' ', '-')}.{option}" not in explained
+        and f"{command.prog} {option}" not in explained
+    ]
+    assert missing == []
+
+
+def test_every_page_is_reached_from_the_front_page() -> None:
+    """By links alone, without the search."""
+    seen, waiting = {"index.html"}, ["index.html"]
+    while waiting:
+        name = waiting.pop()
+        for link in page(name).links:
+            if is_outside(link):
+                continue
+            file, _ = target(name, link)
+            found = file.relative_to(SITE).as_posix() if file.is_relative_to(SITE) else ""
+            if found in PAGES and found not in seen:
+                seen.add(found)
+                waiting.append(found)
+    assert set(PAGES) - seen - {"search.html", "404.html"} == set()
+
+
+def test_no_link_is_dead() -> None:
+    """Each link within the site leads to a file, and to a place in it that exists."""
+    dead = []
+    for name in PAGES:
+        for link in {*page(name).links, *page(name).loads}:
+            if is_outside(link) or link == "#":
+                continue
+            file, place = target(name, link)
+            if not file.is_relative_to(SITE) or not file.is_file():
+                dead.append(f"{name}: {link}")
+            elif place and file.suffix == ".html":
+                if place not in page(file.relative_to(SITE).as_posix()).places:
+                    dead.append(f"{name}: {link} (no such place)")
+    assert dead == []
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    """A page needs no other host: no fonts, scripts, counters."""
+    assert [(name, load) for name in PAGES for load in page(name).loads if is_outside(load)] == []
+
+
+def test_no_path_of_this_machine_is_in_it() -> None:
+    """Neither the clone's place nor a home folder, in text, scripts or the search index."""
+    private = [str(ROOT), f"{Path.home()}/"]
+    found = [
+        f"{path.relative_to(SITE)}: {words}"
+        for path in SITE.rglob("*")
+        if path.suffix in {".html", ".js", ".txt", ".inv", ".css"}
+        for words in private
+        if words.encode() in path.read_bytes()
+    ]
+    assert found == []
