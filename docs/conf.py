@@ -53,7 +53,6 @@ nitpick_ignore_regex = [
     ("py:class", r"inference_pb2\..*"),  # what a stream of answers is made of; users do not make one
     ("py:class", "Images|Masks|Polygons|RGB|Tags"),  # aliases: the parameters' own text says more
 ]
-suppress_warnings = ["toc.empty_glob"]
 
 html_theme = "furo"
 html_title = f"predsession {version}"

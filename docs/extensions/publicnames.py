@@ -1,8 +1,8 @@
 """Sphinx: a name in a docstring or a signature leads to where it is public.
 
 Docstrings say `Prediction`, signatures ``predsession.prediction.result.Prediction``; the reference has
-``predsession.Prediction``. A parameter or a field leads to the class that has it, or is plain code in the class's
-own text. So are names of ours that are not public, if they exist. Anything else is an error.
+``predsession.Prediction``. A parameter or a field leads to the class that has it, or is plain code in the
+class's own text. So are names of ours that are not public, if they exist. Anything else is an error.
 """
 
 from __future__ import annotations
