@@ -6,9 +6,11 @@ a note on it. All that shows progress happens here.
 
 from __future__ import annotations
 
+import os
 import queue
 import warnings
 import weakref
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -21,6 +23,8 @@ from predsession.progress import Progress
 from predsession.views import SessionViews
 
 if TYPE_CHECKING:
+    from predsession.export.saving import Saved
+    from predsession.export.target import Images
     from predsession.launch import EmbeddedServer
     from predsession.steps import AsyncSteps
 
@@ -77,15 +81,19 @@ class SessionTaking(SessionViews):
     def _take(self, timeout: float | None) -> Outcome | None:
         """Return the next outcome that the caller should see, None at the end."""
         while True:
-            outcome = self._take_any(timeout)
-            if not isinstance(outcome, ItemError):
+            outcome = self._take_next(timeout)
+            if not isinstance(outcome, ItemError) or self._on_error == "yield":
                 return outcome
+
+    def _take_next(self, timeout: float | None) -> Outcome | None:
+        """Return the next outcome, None at the end; an item error is noted, and may be raised."""
+        outcome = self._take_any(timeout)
+        if isinstance(outcome, ItemError):
             self._errors.append(outcome)
-            if self._on_error == "yield":
-                return outcome
             if self._on_error == "raise":
                 self._fail(outcome)
                 raise outcome
+        return outcome
 
     def _take_any(self, timeout: float | None) -> Outcome | None:
         """Return the next outcome, None at the end; any error closes the session."""
@@ -150,6 +158,104 @@ class SessionTaking(SessionViews):
         if self._steps is None:
             self._steps = AsyncSteps()
         return await self._steps.next(self._take)
+
+    # Into files.
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,  # noqa: A002 - the user's word
+        *,
+        overwrite: bool = False,
+        append: bool = False,
+        images: Images | None = None,
+        scores: bool = False,
+    ) -> Saved:
+        """Take all predictions that are left, and write them into a file or a folder as they come.
+
+        Memory stays flat. A run that is killed leaves what it had in the file itself or, for documents that
+        can only be written whole, in ``<file>.partial.jsonl`` beside it; a session with ``resume=`` goes on
+        with it.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The file, or the folder for formats of many files.
+        format : str or None
+            ``"jsonl"``, ``"csv"``, ``"coco"``, ...: docs/exports.md has all. Without it, what the suffix
+            says.
+        overwrite : bool
+            Whether a file that is there is replaced. In a folder, what has the same name is, and nothing
+            else.
+        append : bool
+            Whether it is added to: JSON lines and CSV only.
+        images : {"copy", "link"} or None
+            Whether folders get the pictures as well.
+        scores : bool
+            Whether YOLO's lines end with a score, which not every reader of them takes.
+
+        Returns
+        -------
+        Saved
+            Where, how many, and what the format could not carry. The errors of items are among what is
+            written, with ``on_error="skip"``, too.
+
+        Raises
+        ------
+        SourceError
+            If there is no such format, or the place cannot be used.
+        MissingExtraError
+            If the format needs an extra.
+        DiskError
+            If the disk is full.
+        ItemError, JobFailedError, MissingResultsError, TransportError, ResponseError
+            As for `next`.
+        """
+        from predsession.export.saving import Saving, pour
+        from predsession.export.target import Target, existing_of
+
+        try:
+            target = Target(
+                path=Path(path),
+                existing=existing_of(overwrite=overwrite, append=append, resume=self._resumes),
+                root=self._root(),
+                images=images,
+                scores=scores,
+            )
+            return pour(iter(self._take_rest, None), Saving(target, format))
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    def to_html(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Saved:
+        """Take all predictions that are left, and write them as one page to look at.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The page, ``report.html``: it needs no other file, and no network.
+        overwrite : bool
+            Whether a file that is there is replaced.
+
+        Returns
+        -------
+        Saved
+            Where, and how many.
+
+        Raises
+        ------
+        SourceError
+            If the place cannot be used.
+        DiskError
+            If the disk is full.
+        ItemError, JobFailedError, MissingResultsError, TransportError, ResponseError
+            As for `next`.
+        """
+        return self.save(path, "html", overwrite=overwrite)
+
+    def _take_rest(self) -> Outcome | None:
+        """Return the next outcome for a file, which wants item errors as well; None at the end."""
+        return self._take_next(None)
 
     # Ending.
 

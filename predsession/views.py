@@ -32,6 +32,14 @@ class SessionViews:
     _taken: int
     _closed: bool
     _book: TrackBook | None
+    _resumes: bool
+
+    def _root(self) -> str | None:
+        """Return the folder that the input's paths have in common."""
+        from predsession.export.places import common_folder
+
+        given = self._input if isinstance(self._input, list | tuple) else [self._input]
+        return common_folder(given)
 
     def __len__(self) -> int:
         total = self._pipeline.known_total()

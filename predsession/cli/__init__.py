@@ -14,9 +14,16 @@ import sys
 from collections.abc import Sequence
 
 from predsession import __version__
-from predsession.cli import completion, doctor, edge, inspect, predict, results, stream, tensor
+from predsession.cli import completion, convert, doctor, edge, inspect, predict, results, stream, tensor
 from predsession.cli.codes import INTERRUPTED, OK, SERVER, USAGE, say
-from predsession.errors import JournalError, MissingExtraError, PredSessionError, SourceError, StoreError
+from predsession.errors import (
+    DiskError,
+    JournalError,
+    MissingExtraError,
+    PredSessionError,
+    SourceError,
+    StoreError,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has left; what is still buffered has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-    except (SourceError, JournalError, StoreError, MissingExtraError) as error:
+    except (SourceError, JournalError, StoreError, DiskError, MissingExtraError) as error:
         say(str(error))
         return USAGE
     except PredSessionError as error:
@@ -67,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_to(commands)
     _add_serve(commands)
     inspect.add_to(commands)
+    convert.add_to(commands)
     edge.add_to(commands)
     tensor.add_to(commands)
     stream.add_to(commands)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from predsession.cli import outputs
 from predsession.cli.codes import OK, SOME_FAILED, leave_on_signals, say, speaks_utf8
 from predsession.errors import ItemError, SourceError
 
 if TYPE_CHECKING:
-    from predsession.export.target import Target
-    from predsession.export.video import VideoExport
     from predsession.prediction import Prediction
 
 EXAMPLES = """\
@@ -23,6 +22,8 @@ examples:
   predsession predict a.jpg b.png --out preds.jsonl          files in, JSON lines out
   predsession predict photos/ --recursive --conf 0.5 --class person --class dog
   predsession predict photos/ --out preds.jsonl --resume     go on where a run was ended
+  predsession predict photos/ --out ann.json --format coco   in a format of other tools
+  predsession predict photos/ --html report/                 a page to look at
   predsession predict photos/ --save-images annotated/       draw the predictions
   predsession predict photos/ --json | jq .name              JSON lines on standard output
   predsession predict clip.mp4 --track --save-video out.mp4  a video with tracking
@@ -48,7 +49,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add = predict.add_argument
     add("source", nargs="+", metavar="SOURCE", help="image files, folders, image URLs, or video files")
     add("--url", help="the server; default: $PREDSESSION_URL, else an embedded server is started")
-    add("--out", metavar="FILE", help="write the predictions to this file, as JSON lines")
+    add("--out", metavar="PATH", help="write the predictions into this file or folder")
+    add("--format", choices=outputs.FORMATS, metavar="FORMAT",
+        help="of --out: what its name says, else jsonl; " + ", ".join(outputs.FORMATS))  # fmt: skip
+    add("--html", metavar="DIR", help="write a page to look at into this folder (or file, named .html)")
     add("--save-images", metavar="DIR", help="write the pictures with the predictions drawn to this folder")
     add("--conf", type=float, help="lowest score")
     add("--class", dest="classes", action="append", metavar="NAME", help="keep this class (repeatable)")
@@ -67,6 +71,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     for name in ("timeout", "start-timeout", "idle-timeout", "total-timeout"):
         add(f"--{name}", type=float, metavar="SECONDS", help=TIMES[name])
     add("--ca", metavar="FILE", help="a CA bundle to trust")
+    outputs.add_to(predict)
     _add_video(predict.add_argument_group("videos"))
     predict.set_defaults(run=run)
 
@@ -98,45 +103,51 @@ def setting(text: str) -> tuple[str, object]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from predsession.export.jsonl import JsonlWriter
     from predsession.export.names import OutputNames
     from predsession.session import PredictionSession
 
     leave_on_signals()
     journal = _journal(args)
     names = OutputNames(args.save_images, args.source) if args.save_images else None
-    if args.save_video and len(args.source) > 1:
-        raise SourceError("--save-video holds one clip: run them one by one")
     with ExitStack() as stack:
-        clip = stack.enter_context(_video(args.save_video)) if args.save_video else None
+        files = stack.enter_context(closing(_files(args, resumes=journal is not None)))
         session = stack.enter_context(
             PredictionSession(args.url, **_keywords(args), resume=journal, restart=args.restart)
         )
-        out = JsonlWriter(_target(args, journal)) if args.out else None
-        writer = stack.enter_context(out) if out is not None else None
         report = Report(as_json=args.json)
         try:
             for outcome in session:
-                if writer is not None:
-                    writer.write(outcome)
+                files.write(outcome)
                 if names is not None and not isinstance(outcome, ItemError):
                     outcome.visualize(save_path=names.path_for(outcome))
-                if clip is not None and not isinstance(outcome, ItemError):
-                    clip.write(outcome)
                 report.add(outcome)
-            if writer is not None:
-                writer.finish()
+            files.finish()
         except ItemError as error:
             say(str(error))
     report.end()
     return SOME_FAILED if session.errors else OK
 
 
-def _target(args: argparse.Namespace, journal: str | None) -> Target:
-    """Return where the lines go."""
-    from predsession.export.target import Existing, Target
+def _files(args: argparse.Namespace, *, resumes: bool) -> outputs.Outputs:
+    """Open all files that are wanted, before anything is computed."""
+    from predsession.export.target import existing_of
 
-    return Target(path=Path(args.out), existing=Existing.OVERWRITE if journal is None else Existing.RESUME)
+    if args.save_video and len(args.source) > 1:
+        raise SourceError("--save-video holds one clip: run them one by one")
+    existing = existing_of(overwrite=args.overwrite, resume=resumes)
+    files = outputs.Outputs(args, root=outputs.sources_root(args.source), existing=existing)
+    try:
+        if args.out:
+            files.open(args.out, args.format or (None if Path(args.out).suffix else "jsonl"))
+        if args.html:
+            page = Path(args.html)
+            files.open(str(page if page.suffix.lower() == ".html" else page / "index.html"), "html")
+        if args.save_video:
+            files.open(args.save_video, "video")
+    except BaseException:
+        files.close()
+        raise
+    return files
 
 
 def _journal(args: argparse.Namespace) -> str | None:
@@ -174,13 +185,6 @@ def _keywords(args: argparse.Namespace) -> dict[str, Any]:
         "stride": args.stride,
         "direction": "backward" if args.backward else None,
     }
-
-
-def _video(path: str) -> VideoExport:
-    """Open the clip to write."""
-    from predsession.export.video import VideoExport
-
-    return VideoExport(path)
 
 
 class Report:

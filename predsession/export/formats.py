@@ -57,10 +57,23 @@ def _read_jsonl(path: Path) -> Outcomes:
     return read_lines(path)
 
 
+def _write_video(target: Target) -> Writer:
+    from predsession.export.video import VideoExport
+
+    return VideoExport(target)
+
+
 FORMATS = {
     each.name: each
     for each in (
         Format("jsonl", "JSON lines, one a prediction", (".jsonl", ".ndjson"), _write_jsonl, _read_jsonl),
+        Format(
+            "video",
+            "a clip with what was found, and tracks",
+            (".mp4", ".m4v", ".mov", ".mkv"),
+            _write_video,
+            None,
+        ),
     )
 }
 """By name."""

@@ -113,13 +113,13 @@ def common_folder(sources: Iterable[object]) -> str | None:
     str or None
         None where there is none.
     """
-    paths = [
-        os.fsdecode(source)
-        for source in sources
-        if isinstance(source, str | os.PathLike) and not str(source).startswith(("http://", "https://"))
-    ]
-    folders = [path if Path(path).is_dir() else str(Path(path).parent) for path in paths]
-    try:
-        return os.path.commonpath([str(Path(folder).absolute()) for folder in folders])
-    except ValueError:
-        return None
+    common: str | None = None
+    for source in sources:
+        if not isinstance(source, str | os.PathLike) or str(source).startswith(("http://", "https://")):
+            continue
+        path = Path(os.fsdecode(source)).absolute()
+        if common is None:
+            common = str(path if path.is_dir() else path.parent)
+        elif not path.is_relative_to(common):
+            common = os.path.commonpath([common, path if path.is_dir() else path.parent])
+    return common

@@ -10,7 +10,7 @@ from pathlib import Path
 from predsession.errors import ItemError, SourceError
 from predsession.export.formats import find_format
 from predsession.export.places import common_folder
-from predsession.export.target import Existing, Images, Target
+from predsession.export.target import Images, Target, existing_of
 from predsession.export.writing import Writer
 from predsession.prediction import Prediction
 
@@ -41,11 +41,16 @@ class Saved:
 
     def __str__(self) -> str:
         """Return it as a sentence."""
-        failed = f", {self.errors} items without one" if self.errors else ""
+        failed = f", {_counted(self.errors, 'item')} without one" if self.errors else ""
         lost = ", ".join(f"{count} {what}" for what, count in sorted(self.left_out.items()))
-        return f"{self.path}: {self.predictions} predictions{failed}" + (
+        return f"{self.path}: {_counted(self.predictions, 'prediction')}{failed}" + (
             f"; {self.format} does not hold: {lost}" if lost else ""
         )
+
+
+def _counted(count: int, what: str) -> str:
+    """Return a number with its noun."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 class Saving:
@@ -188,30 +193,3 @@ def pour(outcomes: Iterable[Prediction | ItemError], saving: Saving) -> Saved:
         return saving.finish()
     finally:
         saving.close()
-
-
-def existing_of(*, overwrite: bool, append: bool = False, resume: bool = False) -> Existing:
-    """Return what becomes of a file that is there, from the user's words.
-
-    Parameters
-    ----------
-    overwrite, append, resume : bool
-        At most one of the first two.
-
-    Returns
-    -------
-    Existing
-        Refused, unless they say something else.
-
-    Raises
-    ------
-    SourceError
-        If it is to be overwritten and added to.
-    """
-    if overwrite and append:
-        raise SourceError("a file is either overwritten or added to: pass one of overwrite= and append=")
-    if append:
-        return Existing.APPEND
-    if resume:
-        return Existing.RESUME
-    return Existing.OVERWRITE if overwrite else Existing.REFUSE

@@ -52,7 +52,7 @@ class Spooled(Closing):
         self._path = target.path
         self._compile = compile
         self._partial = partial_path(target.path)
-        if target.existing is Existing.REFUSE and self._partial.exists():
+        if target.existing is Existing.REFUSE and _holds_anything(self._partial):
             raise SourceError(
                 f"{self._partial} is there: a run that was ended left it. It can be read, and converted with "
                 f"`predsession convert {self._partial}`; to begin anew, overwrite it (overwrite=True, "
@@ -93,8 +93,15 @@ class Spooled(Closing):
         return (each for each in read_lines(self._partial) if isinstance(each, Prediction))
 
     def close(self) -> None:
-        """Close the file beside the document; without `finish` it stays, and can be read."""
+        """Close the file beside the document; without `finish` it stays, if it has anything to be read."""
         self._lines.close()
+        if self._partial.exists() and not _holds_anything(self._partial):
+            self._partial.unlink()
+
+
+def _holds_anything(path: Path) -> bool:
+    """Whether there is a file that is not empty."""
+    return path.exists() and path.stat().st_size > 0
 
 
 def partial_path(path: Path) -> Path:

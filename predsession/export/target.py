@@ -28,6 +28,33 @@ class Existing(Enum):
     RESUME = "resume"
 
 
+def existing_of(*, overwrite: bool, append: bool = False, resume: bool = False) -> Existing:
+    """Return what becomes of a file that is there, from the user's words.
+
+    Parameters
+    ----------
+    overwrite, append, resume : bool
+        At most one of the first two.
+
+    Returns
+    -------
+    Existing
+        Refused, unless they say something else.
+
+    Raises
+    ------
+    SourceError
+        If it is to be overwritten and added to.
+    """
+    if overwrite and append:
+        raise SourceError("a file is either overwritten or added to: pass one of overwrite= and append=")
+    if append:
+        return Existing.APPEND
+    if resume:
+        return Existing.RESUME
+    return Existing.OVERWRITE if overwrite else Existing.REFUSE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """Where predictions go, and how.

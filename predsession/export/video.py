@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from predsession.errors import SourceError
+from predsession.errors import ItemError, SourceError
+from predsession.export.target import Existing, Target, on_disk, prepare_file
+from predsession.export.writing import Closing
 from predsession.inputs.video import ClipWriter, need_av, probe
 from predsession.prediction import Prediction
 
@@ -21,46 +21,54 @@ TRAIL = 30
 """Frames that a track's way goes back."""
 
 
-class VideoExport:
+class VideoExport(Closing):
     """Writes drawn frames into an H.264 clip, at the times and in the order in which they come.
 
     Parameters
     ----------
-    path : str or PathLike
-        The clip to write; its folder is made.
+    target : Target, str or PathLike
+        The clip to write; its folder is made. A path alone must not be there yet.
 
     Raises
     ------
     MissingExtraError
         If the extra ``video`` is not installed.
     SourceError
-        If the suffix names no container for H.264.
+        If the suffix names no container for H.264, or the place cannot be used.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, target: Target | str | PathLike[str]) -> None:
+        super().__init__()
         need_av("Writing a clip")
-        self._path = Path(path)
+        target = target if isinstance(target, Target) else Target(path=Path(target))
+        self._path = target.path
         if self._path.suffix.lower() not in SUFFIXES:
             raise SourceError(f"{self._path} cannot be written: use one of {', '.join(SUFFIXES)}")
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if target.existing is Existing.APPEND:
+            raise SourceError(f"{self._path}: a clip cannot be added to; choose another name")
+        prepare_file(target)
         self._writer: ClipWriter | None = None
         self._first = 0.0
         self._source = ""
         self._trails: dict[int, deque[tuple[float, float]]] = {}
 
-    def write(self, prediction: Prediction) -> None:
+    def write(self, outcome: Prediction | ItemError) -> None:
         """Add the frame of a prediction.
 
         Parameters
         ----------
-        prediction : Prediction
-            Of a clip; its frame is loaded and drawn on.
+        outcome : Prediction or ItemError
+            A prediction of a clip: its frame is loaded and drawn on. A frame that failed is left out.
 
         Raises
         ------
         SourceError
             If it is no frame of a clip, or would be written over the clip that it comes from.
         """
+        if isinstance(outcome, ItemError):
+            self.left_out["item errors"] += 1
+            return
+        prediction = outcome
         seconds = prediction.timestamp
         if prediction.frame_index is None or seconds is None or prediction.path is None:
             raise SourceError(f"{prediction.name or 'a prediction'} is no frame of a clip that is at hand")
@@ -75,7 +83,8 @@ class VideoExport:
             # What no track was made of are the detector's doubts, which only the tracker wanted to see.
             prediction = prediction.where(prediction.track_ids >= 0)
         picture = prediction.visualize(trails=self._along(prediction))
-        self._writer.write(picture, abs(seconds - self._first))
+        with on_disk(self._path):
+            self._writer.write(picture, abs(seconds - self._first))
 
     def _open(self, source: str, prediction: Prediction) -> None:
         """Begin the clip with its first frame's size and its source's rate."""
@@ -83,7 +92,8 @@ class VideoExport:
             raise SourceError(f"{self._path} is the clip itself; choose another name")
         self._source = source
         self._first = prediction.timestamp or 0.0
-        self._writer = ClipWriter(self._path, prediction.size, rate=probe(source).rate)
+        with on_disk(self._path):
+            self._writer = ClipWriter(self._path, prediction.size, rate=probe(source).rate)
 
     def _along(self, prediction: Prediction) -> list[npt.NDArray[np.floating] | None] | None:
         """Return the way each tracked object came."""
@@ -100,15 +110,12 @@ class VideoExport:
             trails.append(np.array(way, np.float32))
         return trails
 
-    def close(self) -> None:
-        """Finish the clip."""
-        if self._writer is not None:
-            self._writer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def finish(self) -> None:
+        """Write what the clip ends with."""
         self.close()
+
+    def close(self) -> None:
+        """Finish the clip, as far as it came."""
+        if self._writer is not None:
+            with on_disk(self._path):
+                self._writer.close()

@@ -127,7 +127,9 @@ def test_a_run_that_gets_nowhere_leaves_the_old_results(tmp_path: Path) -> None:
     """The file is replaced with the first outcome, not before."""
     out = tmp_path / "keep.jsonl"
     out.write_text("kept\n")
-    predsession("predict", SAMPLES / "coffee.jpg", "--url", "http://127.0.0.1:9", "--out", out, code=3)
+    again = ("predict", SAMPLES / "coffee.jpg", "--url", "http://127.0.0.1:9", "--out", out)
+    assert f"{out} is there already" in predsession(*again, code=2).stderr
+    predsession(*again, "--overwrite", code=3)
     assert out.read_text() == "kept\n"
     denied = predsession(
         "predict", SAMPLES / "coffee.jpg", "--out", "/proc/no/p.jsonl", "--url", "http://h", code=2

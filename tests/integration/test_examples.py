@@ -54,7 +54,7 @@ def test_a_batch_folder(detector: str, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "photos", folder)
     makers.write(folder / "bad.jpg", makers.truncated_jpeg())
     done = run("batch_folder.py", folder, tmp_path / "out.jsonl", detector, code=1)
-    assert "4 of 5 pictures predicted, 1 passed over" in done.stdout
+    assert "out.jsonl: 4 predictions, 1 item without one" in done.stdout
     assert "bad.jpg" in done.stderr
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert sum("error" in line for line in lines) == 1

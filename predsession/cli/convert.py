@@ -1,0 +1,72 @@
+"""``predsession convert``: predictions from one format into another."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+from pathlib import Path
+
+from predsession.cli import outputs
+from predsession.cli.codes import OK, say
+from predsession.errors import SourceError
+
+EXAMPLES = """\
+examples:
+  predsession convert preds.jsonl --to coco                     writes preds.json
+  predsession convert preds.jsonl --to yolo --images copy       writes the folder preds-yolo
+  predsession convert preds.jsonl --to html --out report.html
+  predsession convert annotations/ --to jsonl --out preds.jsonl
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    convert = commands.add_parser(
+        "convert",
+        help="write predictions of one format in another",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = convert.add_argument
+    add("source", metavar="SOURCE", help="a file or folder of predictions or annotations")
+    add("--to", required=True, choices=outputs.FORMATS, metavar="FORMAT", help=", ".join(outputs.FORMATS))
+    add("--from", dest="read_as", metavar="FORMAT", help="what the source is, if it does not look like it")
+    add("--out", metavar="PATH", help="where to write; by default beside the source")
+    add(
+        "--root",
+        metavar="DIR",
+        help="the folder that pictures are named from; by default what they have in common",
+    )
+    outputs.add_to(convert)
+    convert.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    from predsession.export.formats import FORMATS, Format
+    from predsession.export.places import common_folder
+    from predsession.export.reading import read_predictions
+    from predsession.export.target import existing_of
+
+    wanted: Format = FORMATS[args.to]
+    out = args.out or _beside(Path(args.source), wanted.name, wanted.suffixes)
+    if Path(out).exists() and Path(out).resolve() == Path(args.source).resolve():
+        raise SourceError(f"{out} is what is read; name another place with --out")
+    if args.images and not wanted.takes_images:
+        raise SourceError(f"--images is not for {wanted.name}: it has no place for pictures")
+    root = args.root or common_folder(each.path for each in read_predictions(args.source, args.read_as))
+    with closing(outputs.Outputs(args, root=root, existing=existing_of(overwrite=args.overwrite))) as files:
+        files.open(out, args.to)
+        count = 0
+        for outcome in read_predictions(args.source, args.read_as, on_error="yield"):
+            files.write(outcome)
+            count += 1
+        files.finish()
+    say(f"{out} has {count} predictions of {args.source}")
+    return OK
+
+
+def _beside(source: Path, name: str, suffixes: tuple[str, ...]) -> str:
+    """Return where a format is written if nothing is said."""
+    stem = source.with_name(source.name.removesuffix(".partial.jsonl")) if source.is_file() else source
+    return str(stem.with_suffix(suffixes[0]) if suffixes else stem.with_name(f"{stem.stem}-{name}"))

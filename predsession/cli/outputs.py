@@ -1,0 +1,94 @@
+"""The files that a command writes predictions into: their options, and each outcome into all of them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from predsession.cli.codes import say
+
+if TYPE_CHECKING:
+    from predsession.errors import ItemError
+    from predsession.export.saving import Saving
+    from predsession.export.target import Existing
+    from predsession.prediction import Prediction
+
+FORMATS = (
+    "jsonl", "csv", "parquet", "coco", "yolo", "yolo-segment", "yolo-pose", "voc", "supervisely", "labelme",
+    "html", "video",
+)  # fmt: skip
+"""Their names, so that the parser need not import them; a test compares."""
+
+
+def add_to(group: argparse._ActionsContainer) -> None:
+    """Add the options that say how files are written."""
+    add = group.add_argument
+    add(
+        "--images",
+        choices=("copy", "link"),
+        help="put the pictures beside their annotations, in folder formats",
+    )
+    add("--scores", action="store_true", help="end YOLO's lines with the score, which not every reader takes")
+    add("--overwrite", action="store_true", help="replace a file that is there; else it is refused")
+
+
+class Outputs:
+    """Writes each outcome into several files.
+
+    Parameters
+    ----------
+    args : Namespace
+        With what `add_to` added.
+    root : str or None
+        The folder that the pictures' places are relative to.
+    existing : Existing
+        What becomes of files that are there.
+    """
+
+    def __init__(self, args: argparse.Namespace, *, root: str | None, existing: Existing) -> None:
+        self._args = args
+        self._root = root
+        self._existing = existing
+        self._all: list[Saving] = []
+
+    def open(self, path: str, format_name: str | None = None) -> None:
+        """Open one more file or folder; refuse a place that cannot be used."""
+        from predsession.export.formats import find_format
+        from predsession.export.saving import Saving
+        from predsession.export.target import Target
+
+        images = self._args.images if find_format(format_name, Path(path)).takes_images else None
+        target = Target(
+            path=Path(path),
+            existing=self._existing,
+            root=self._root,
+            images=images,
+            scores=self._args.scores,
+        )
+        self._all.append(Saving(target, format_name))
+
+    def write(self, outcome: Prediction | ItemError) -> None:
+        """Write an outcome into each."""
+        for each in self._all:
+            each.write(outcome)
+
+    def finish(self) -> None:
+        """Complete all of them, and say what they could not hold."""
+        for each in self._all:
+            saved = each.finish()
+            if saved.left_out:
+                say(str(saved))
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for each in self._all:
+            each.close()
+
+
+def sources_root(sources: Sequence[str]) -> str | None:
+    """Return the folder that all sources lie in."""
+    from predsession.export.places import common_folder
+
+    return common_folder(sources)

@@ -1,0 +1,254 @@
+"""Predictions into files as they come from a session: on either server, in Python and on the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import makers
+import pytest
+
+from predsession import (
+    DiskError,
+    ItemError,
+    Prediction,
+    PredictionSession,
+    SourceError,
+    read_predictions,
+    save_predictions,
+)
+from predsession.cli.outputs import FORMATS as TOLD
+from predsession.export.formats import FORMATS
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """a/1.jpg, b/1.jpg, b/1.png, and a file that is no picture."""
+    folder = tmp_path / "photos"
+    for name in ("a/1.jpg", "b/1.jpg", "b/1.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        makers.write_jpeg(folder / name)
+    (folder / "b" / "2.jpg").write_bytes(b"")
+    return folder
+
+
+def predsession(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    done = subprocess.run(
+        [sys.executable, "-m", "predsession", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_a_session_saves_itself(either: str, photos: Path, tmp_path: Path) -> None:
+    """Every prediction and every item error, equal to what iterating gives."""
+    with PredictionSession(either, photos, recursive=True, on_error="skip") as session:
+        saved = session.save(tmp_path / "p.jsonl")
+    with PredictionSession(either, photos, recursive=True, on_error="yield") as session:
+        wanted = list(session)
+    found = list(read_predictions(tmp_path / "p.jsonl", on_error="yield"))
+    assert [each for each in found if each] == [each for each in wanted if each]
+    assert [(each.name, each.reason) for each in found if isinstance(each, ItemError)] == [
+        (each.name, each.reason) for each in wanted if isinstance(each, ItemError)
+    ]
+    assert (saved.predictions, saved.errors, saved.format, saved.left_out) == (3, 1, "jsonl", {})
+    assert str(saved) == f"{tmp_path / 'p.jsonl'}: 3 predictions, 1 item without one"
+
+
+def test_what_a_reader_does_with_errors(ours: str, photos: Path, tmp_path: Path) -> None:
+    """Left out by default, or raised in their place."""
+    with PredictionSession(ours, photos, recursive=True, on_error="skip") as session:
+        session.save(tmp_path / "p.jsonl")
+    assert len(list(read_predictions(tmp_path / "p.jsonl"))) == 3
+    with pytest.raises(ItemError, match=r"2\.jpg: "):
+        list(read_predictions(tmp_path / "p.jsonl", on_error="raise"))
+    with pytest.raises(ValueError, match="on_error"):
+        read_predictions(tmp_path / "p.jsonl", on_error="drop")
+
+
+def test_a_bad_picture_ends_it_where_that_is_wanted(ours: str, photos: Path, tmp_path: Path) -> None:
+    """With on_error="raise" as for a loop; what came before is in the file."""
+    with (
+        PredictionSession(ours, [photos / "a/1.jpg", photos / "b/2.jpg", photos / "b/1.jpg"]) as session,
+        pytest.raises(ItemError, match=r"2\.jpg"),
+    ):
+        session.save(tmp_path / "p.jsonl")
+    assert [each.name for each in read_predictions(tmp_path / "p.jsonl")] == ["1.jpg"]
+
+
+def test_what_is_there_is_not_touched(ours: str, photos: Path, tmp_path: Path) -> None:
+    """Unless it may be; an empty file may. The session is closed by the refusal, as by any error."""
+    out = tmp_path / "p.jsonl"
+    out.write_text("mine\n")
+    session = PredictionSession(ours, photos / "a")
+    with pytest.raises(SourceError, match=r"p\.jsonl is there already; overwrite it \(overwrite=True"):
+        session.save(out)
+    assert session.status().closed
+    assert out.read_text() == "mine\n"
+    with PredictionSession(ours, photos / "a") as session:
+        assert session.save(out, overwrite=True).predictions == 1
+    with PredictionSession(ours, photos / "a") as session:
+        assert session.save(out, append=True).predictions == 1
+    assert len(list(read_predictions(out))) == 2
+    (tmp_path / "empty.jsonl").touch()
+    with PredictionSession(ours, photos / "a") as session:
+        session.save(tmp_path / "empty.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "told"),
+    [
+        ("p.xyz", {}, "the name does not say which format"),
+        ("p.jsonl", {"format": "xyz"}, "there is no format 'xyz'"),
+        ("p.jsonl", {"overwrite": True, "append": True}, "pass one of"),
+        ("p.jsonl", {"images": "copy"}, "no place for pictures"),
+        ("/proc/no/p.jsonl", {}, "/proc/no/p.jsonl cannot be written"),
+        (".", {"format": "jsonl"}, "is a folder; name a file"),
+    ],
+)
+def test_places_that_cannot_be_used(
+    path: str, arguments: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    """Each is told before anything is read or sent, with what to do."""
+    with pytest.raises(SourceError, match=told):
+        save_predictions(iter(()), tmp_path / path, **arguments)
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """Is an error that names the file; what was written before stays readable."""
+    program = (
+        "import resource, sys\n"
+        "import predsession\n"
+        "one = predsession.Prediction.from_arrays(size=(9, 9), boxes=[[1, 2, 3, 4]], classes=['a'])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "try: predsession.save_predictions((one for _ in range(10_000)), sys.argv[1])\n"
+        "except predsession.DiskError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "p.jsonl")], capture_output=True, text=True, check=True
+    )
+    assert f"{tmp_path / 'p.jsonl'} cannot be written (File too large); make room there" in done.stdout
+    with pytest.warns(UserWarning, match="written by half"):
+        assert len(list(read_predictions(tmp_path / "p.jsonl"))) > 100
+    with pytest.raises(DiskError, match="/dev/full cannot be written"):
+        save_predictions(_many(1), "/dev/full", "jsonl")
+
+
+def _many(count: int) -> list[Prediction]:
+    """Return predictions of no picture."""
+    return [
+        Prediction.from_arrays(size=(9, 9), boxes=[[1, 2, 3, 4]], classes=["a"], index=number)
+        for number in range(count)
+    ]
+
+
+def test_a_damaged_file_names_the_line(tmp_path: Path) -> None:
+    """In the middle it is an error; at the end it is a run that was killed."""
+    out = tmp_path / "p.jsonl"
+    save_predictions(_many(3), out)
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text(lines[0] + "{oops\n" + lines[2])
+    with pytest.raises(SourceError, match=r"p\.jsonl, line 2: not a prediction"):
+        list(read_predictions(out))
+    out.write_text(lines[0] + lines[1] + lines[2][:40])
+    with pytest.warns(UserWarning, match="line 3 was written by half"):
+        assert len(list(read_predictions(out))) == 2
+
+
+def test_a_killed_run_goes_on(numbered: str, tmp_path: Path) -> None:
+    """A document whose run was killed leaves JSON lines; with the journal it becomes whole, and they go."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(40):
+        makers.write_jpeg(folder / f"{number:02}.jpg")
+    out = tmp_path / "ann.json"
+    partial = tmp_path / "ann.json.partial.jsonl"
+    arguments = ["predict", folder, "--url", numbered, "--out", out, "--resume", "--quiet"]
+    command = [sys.executable, "-m", "predsession", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        while run.poll() is None and not (partial.exists() and partial.stat().st_size):
+            pass
+        run.send_signal(signal.SIGKILL)
+    assert not out.exists()
+    assert next(iter(read_predictions(partial))).name == "00.jpg"
+    predsession(*arguments)
+    assert not partial.exists()
+    assert len(json.loads(out.read_text())["images"]) == 40
+    assert "is there already" in predsession(*arguments[:-2], "--quiet", code=2).stderr
+
+
+def test_what_a_killed_run_left_is_not_lost(tmp_path: Path) -> None:
+    """Beginning anew must be said; what is left can be converted."""
+    partial = tmp_path / "ann.json.partial.jsonl"
+    save_predictions(_many(3), partial)
+    with pytest.raises(SourceError, match="a run that was ended left it"):
+        save_predictions(_many(1), tmp_path / "ann.json")
+    done = predsession("convert", partial, "--to", "coco", "--out", tmp_path / "b.json")
+    assert "b.json has 3 predictions" in done.stderr
+    save_predictions(_many(1), tmp_path / "ann.json", overwrite=True)
+    assert not partial.exists()
+
+
+def test_memory_is_flat_and_nothing_is_kept(tmp_path: Path) -> None:
+    """Predictions are read and written one by one."""
+    source = tmp_path / "p.jsonl"
+    save_predictions(_many(20), source)
+    alive = 0
+
+    def watched() -> itertools.chain[Prediction]:
+        nonlocal alive
+        for each in read_predictions(source):
+            alive = max(alive, sys.getrefcount(each))
+            yield each
+
+    assert save_predictions(watched(), tmp_path / "q.jsonl").predictions == 20
+    assert alive <= 4
+    assert (tmp_path / "q.jsonl").read_bytes() == source.read_bytes()
+
+
+def test_the_command_line_writes_several_at_once(ours: str, photos: Path, tmp_path: Path) -> None:
+    """--out, --html and what they leave out; refused as a whole if one of them is there."""
+    out, page = tmp_path / "ann.json", tmp_path / "report"
+    arguments = ("predict", photos, "--recursive", "--url", ours, "--out", out, "--html", page)
+    done = predsession(*arguments, code=1)
+    assert "coco does not hold: 1 item errors" in done.stderr
+    assert [each["file_name"] for each in json.loads(out.read_text())["images"]] == [
+        "a/1.jpg", "b/1.jpg", "b/1.png",
+    ]  # fmt: skip
+    assert (page / "index.html").stat().st_size > 1000
+    before = out.read_bytes()
+    out.unlink()
+    assert "index.html is there already" in predsession(*arguments, code=2).stderr
+    assert not os.path.lexists(out)
+    predsession(*arguments, "--overwrite", code=1)
+    assert out.read_bytes() == before
+
+
+def test_convert(ours: str, photos: Path, tmp_path: Path) -> None:
+    """From lines to a document, and back, beside the source by default."""
+    with PredictionSession(ours, photos, recursive=True, on_error="skip") as session:
+        session.save(tmp_path / "preds.jsonl")
+    predsession("convert", tmp_path / "preds.jsonl", "--to", "coco")
+    predsession("convert", tmp_path / "preds.json", "--to", "jsonl", "--out", tmp_path / "back.jsonl")
+    assert [each.boxes.tolist() for each in read_predictions(tmp_path / "back.jsonl")] == [
+        each.boxes.tolist() for each in read_predictions(tmp_path / "preds.jsonl")
+    ]
+    again = predsession("convert", tmp_path / "preds.jsonl", "--to", "jsonl", code=2)
+    assert "is what is read" in again.stderr
+    missing = predsession("convert", tmp_path / "no.jsonl", "--to", "coco", code=2)
+    assert "no.jsonl: there is no such file or folder" in missing.stderr
+
+
+def test_the_command_lines_formats_are_the_librarys() -> None:
+    """The parser names them without importing them."""
+    assert set(TOLD) == set(FORMATS)
