@@ -115,7 +115,8 @@ class VideoExport(Closing):
         self.close()
 
     def close(self) -> None:
-        """Finish the clip, as far as it came."""
-        if self._writer is not None:
+        """Finish the clip, as far as it came; it may be done twice."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
             with on_disk(self._path):
-                self._writer.close()
+                writer.close()
