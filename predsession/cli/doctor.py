@@ -107,7 +107,8 @@ def _sum_up(examination: Examination) -> None:
     from predsession.doctor import Verdict
 
     if examination.unseen:
-        print(f"{'unseen':<7}  {'':<11} {', '.join(examination.unseen)}: what is bad above is in the way.")
+        names = f"{', '.join(examination.unseen)}: what is bad is in the way."
+        print(_laid_out(f"{'-':<7}  {'not seen':<11} ", names))
     bad, warnings = examination.count(Verdict.BAD), examination.count(Verdict.WARNING)
     noun = "warning" if warnings == 1 else "warnings"
     print(f"\n{bad} bad, {warnings} {noun}, {examination.count(Verdict.OK)} ok")

@@ -176,9 +176,12 @@ def _redirect(reply: Reply) -> tuple[str, str]:
 
 def _no_entry(reply: Reply, token: str | None) -> tuple[str, str]:
     """Say what 401 and 403 mean."""
+    words = error_text(reply).rstrip(".")
+    if token is None and reply.status == 401:
+        return f"The server wants a token (401), and none was sent: {words}.", _TOKEN
     if token is None:
-        return f"The server wants a token ({reply.status}), and none was sent.", _TOKEN
-    text = f"The server refuses the token that was sent ({reply.status}: {error_text(reply)})."
+        return f"The server lets nobody in without a token, or not this way (403): {words}.", _TOKEN
+    text = f"The server refuses the token that was sent ({reply.status}): {words}."
     return text, "Is it the token of this server? Quotes or a line break in the variable spoil it, too."
 
 

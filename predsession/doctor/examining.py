@@ -74,7 +74,12 @@ def examine(
             on_finding(finding)
     seen = {each.check for each in found}
     unseen = tuple(name for name in CHECKS if name not in seen and name not in way.needless)
-    return Examination(show_url(url.strip()) if "://" in url else url.strip(), tuple(found), unseen)
+    return Examination(_shown(url.strip()), tuple(found), unseen)
+
+
+def _shown(text: str) -> str:
+    """Return an address without secrets; one whose scheme was forgotten may have some, too."""
+    return show_url(text) if "://" in text else show_url(f"http://{text}").removeprefix("http://")
 
 
 class _Way:
@@ -101,7 +106,7 @@ class _Way:
         if address is None:
             return
         if place.is_grpc:
-            spoken = wires.tongue_of(address, place.port, patience=_PATIENCE_S)
+            spoken = wires.tongue_of(address, place.port, patience=self._options.connect_timeout)
             yield answering.look_at_grpc(place, spoken)
         else:
             yield from self._server(place, address)
@@ -109,17 +114,19 @@ class _Way:
     def _network(self, place: Target) -> Generator[Finding, None, str | None]:
         """Look at name, connection and certificate, of the proxy where there is one; return the address."""
         host, port = place.next_hop
-        addresses, finding = target.look_at_name(host, port, patience=_PATIENCE_S)
+        addresses, finding = target.look_at_name(host, port, patience=self._options.connect_timeout)
         yield finding
         if not addresses:
             return None
-        address, finding = wires.connect(addresses, port, patience=_PATIENCE_S)
+        address, finding = wires.connect(addresses, port, patience=self._options.connect_timeout)
         yield finding
         if place.scheme != "https" or place.proxy is not None or address is None:
             self.needless.add("certificate")  # through a proxy the request itself is the only look there is
             return address
         ca = None if self._options.verify is False else ca_bundle(self._options.verify)
-        good, finding = wires.look_at_certificate(address, port, name=place.host, ca=ca, patience=_PATIENCE_S)
+        good, finding = wires.look_at_certificate(
+            address, port, name=place.host, ca=ca, patience=self._options.connect_timeout
+        )
         yield finding
         return address if good else None
 
@@ -141,7 +148,7 @@ class _Way:
                 error,
                 place,
                 timeout=self._options.read_timeout,
-                spoken=lambda: wires.tongue_of(address, place.port, patience=_PATIENCE_S),
+                spoken=lambda: wires.tongue_of(address, place.port, patience=self._options.connect_timeout),
             )
             return
         received = serving.now()

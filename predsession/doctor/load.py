@@ -174,7 +174,7 @@ def look_at_latency(transport: HttpTransport) -> Finding:
     Finding
         A warning where calls are slow, fail, or open a connection each.
     """
-    before, seconds = transport.connections, list[float]()
+    opened, seconds = transport.watch_connections(), list[float]()
     for _ in range(CALLS):
         began = time.perf_counter()
         try:
@@ -188,10 +188,9 @@ def look_at_latency(transport: HttpTransport) -> Finding:
                 "latency", text, "Sessions try again; but something limits, or fails, now and then."
             )
         seconds.append(time.perf_counter() - began)
-    opened = transport.connections - before
     middle, worst = statistics.median(seconds) * 1e3, max(seconds) * 1e3
     text = f"{CALLS} calls took {middle:.1f} ms each (median; the slowest {worst:.1f} ms)"
-    if opened >= CALLS - 1:
+    if opened() >= CALLS - 1:
         advice = "Turn on keep-alive (HTTP/1.1) in the server, or in the proxy before it."
         return warning("latency", f"{text}, and each opened a connection of its own.", advice)
     if middle > SLOW_S * 1e3:

@@ -55,7 +55,10 @@ def look_at_server(info: ServerInfo) -> Finding:
         text = f"It speaks predsession/{version}. {here}, which speaks predsession/{_VERSION}."
         advice = "It is treated as a stock server. Update the older of the two sides."
         return warning("server", text, advice)
-    return ok("server", f"It is an embedded server that speaks predsession/{version}, as do we. {here}.")
+    text = (
+        f"It is an embedded server, and speaks predsession/{version}, as this predsession {__version__} does."
+    )
+    return ok("server", text)
 
 
 def look_at_features(info: ServerInfo) -> Finding:
@@ -159,7 +162,7 @@ def look_at_clock(reply: Reply, sent: float, received: float) -> Finding:
 def _spoken(seconds: float) -> str:
     """Return a time as it is said."""
     for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * size:
+        if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} seconds"
 

@@ -82,6 +82,8 @@ def read_target(url: str, proxies: Mapping[str, str] | None) -> tuple[Target | N
     except ConnectError:
         return None, bad("address", *_no_address(url, parts))
     parts = urlsplit(endpoint)
+    if any(each.isspace() for each in parts.netloc):
+        return None, bad("address", *_no_address(url, parts))
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     target = Target(
         Secret(endpoint), show_url(endpoint), parts.scheme, host, port, proxy_for(endpoint, proxies)

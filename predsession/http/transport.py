@@ -302,14 +302,17 @@ class HttpTransport:
             secrets = secrets_in(url, self._credentials.token)
             return Reply(answer.status_code, prepared(answer.headers), bytes(data), shown, secrets)
 
-    @property
-    def connections(self) -> int:
-        """How many connections to the endpoint were opened so far; kept ones are not opened again."""
-        adapter = self._pool.get_adapter(self._endpoint)
-        assert isinstance(adapter, HTTPAdapter)
-        managers = [adapter.poolmanager, *adapter.proxy_manager.values()]
-        pools = [manager.pools[key] for manager in managers for key in manager.pools.keys()]  # noqa: SIM118 - its own
-        return sum(pool.num_connections for pool in pools)
+    def watch_connections(self) -> Callable[[], int]:
+        """Return what counts the connections that answers come over from now on: one, where it is kept."""
+        names: set[object] = set()
+
+        def note(answer: requests.Response, **_: object) -> None:
+            connection = getattr(answer.raw, "connection", None)
+            socket = getattr(connection, "sock", None)  # None where it was said that it will be closed
+            names.add(object() if socket is None else socket.getsockname())
+
+        self._pool.hooks["response"].append(note)
+        return lambda: len(names)
 
     def close(self) -> None:
         """Close the connections."""

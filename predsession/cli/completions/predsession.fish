@@ -50,8 +50,8 @@ function _shtab_predsession_using
   test "$_shtab_predsession_cmdpath" = "$argv"
 end
 
-set -g _shtab_predsession_commands predict serve info jobs edge 'edge infer' 'edge subscribe' 'edge models' 'edge stats' tensor 'tensor info' 'tensor infer' 'tensor profile' 'tensor bench' stream results 'results show' 'results export' doctor completion
-set -g _shtab_predsession_opts_with_value --attach --batch-size --ca --certfile --class --clear --compress --conf --config --cors-origin --count --data --decode --depth --duration --end-frame --endpoint --flush-after --fps --group --grpc --header --host --id --idle-timeout --journal --keyfile --library --limit-backlog --limit-batch --limit-body --limit-call --limit-cleared --limit-connections --limit-disk --limit-files --limit-frames --limit-free --limit-grace --limit-head --limit-idle --limit-jobs --limit-kept --limit-lease --limit-leases --limit-load --limit-name --limit-networks --limit-pixels --limit-queue --limit-registered --limit-sessions --limit-streams --limit-sweep --limit-tensors --limit-text --limit-texts --limit-unread --limit-uploads --limit-wait --local --model --num-frames --oip-grpc --on-error --out --port --register --repository --save-images --save-video --set --shape --start-frame --start-timeout --stop --store --stream --stride --tensor-model --timeout --token --total-timeout --tracker --unregister --url --workers
+set -g _shtab_predsession_commands predict serve info jobs convert edge 'edge infer' 'edge subscribe' 'edge models' 'edge stats' tensor 'tensor info' 'tensor infer' 'tensor profile' 'tensor bench' stream results 'results show' 'results export' doctor completion
+set -g _shtab_predsession_opts_with_value --attach --batch-size --ca --certfile --class --clear --compress --conf --config --cors-origin --count --data --decode --depth --duration --end-frame --endpoint --flush-after --format --fps --from --group --grpc --header --host --html --id --idle-timeout --images --journal --keyfile --library --limit-backlog --limit-batch --limit-body --limit-call --limit-cleared --limit-connections --limit-disk --limit-files --limit-frames --limit-free --limit-grace --limit-head --limit-idle --limit-jobs --limit-kept --limit-lease --limit-leases --limit-load --limit-name --limit-networks --limit-pixels --limit-queue --limit-registered --limit-sessions --limit-streams --limit-sweep --limit-tensors --limit-text --limit-texts --limit-unread --limit-uploads --limit-wait --local --model --num-frames --oip-grpc --on-error --out --port --register --repository --root --save-images --save-video --set --shape --start-frame --start-timeout --stop --store --stream --stride --tensor-model --timeout --to --token --total-timeout --tracker --unregister --url --workers
 
 complete -c predsession -e
 complete -c predsession -f
@@ -61,7 +61,9 @@ complete -c predsession -n _shtab_predsession_using -l version -d 'show program'
 complete -c predsession -n '_shtab_predsession_using; and test $_shtab_predsession_npos -eq 0' -a predict -d 'run images, folders or URLs through a model'
 complete -c predsession -n '_shtab_predsession_using predict' -s h -l help -d 'show this help message and exit'
 complete -c predsession -n '_shtab_predsession_using predict' -l url -x -d 'the server; default: $PREDSESSION_URL, else an embedded server is started'
-complete -c predsession -n '_shtab_predsession_using predict' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'write the predictions to this file, as JSON lines'
+complete -c predsession -n '_shtab_predsession_using predict' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'write the predictions into this file or folder'
+complete -c predsession -n '_shtab_predsession_using predict' -l format -xka "jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video" -d 'of --out: what its name says, else jsonl; jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video'
+complete -c predsession -n '_shtab_predsession_using predict' -l html -xka "(__fish_complete_directories)" -d 'write a page to look at into this folder (or file, named .html)'
 complete -c predsession -n '_shtab_predsession_using predict' -l save-images -xka "(__fish_complete_directories)" -d 'write the pictures with the predictions drawn to this folder'
 complete -c predsession -n '_shtab_predsession_using predict' -l conf -x -d 'lowest score'
 complete -c predsession -n '_shtab_predsession_using predict' -l class -x -d 'keep this class (repeatable)'
@@ -79,6 +81,9 @@ complete -c predsession -n '_shtab_predsession_using predict' -l start-timeout -
 complete -c predsession -n '_shtab_predsession_using predict' -l idle-timeout -x -d 'after which a job without any change is given up (600)'
 complete -c predsession -n '_shtab_predsession_using predict' -l total-timeout -x -d 'after which the whole run is given up'
 complete -c predsession -n '_shtab_predsession_using predict' -l ca -xka "(__fish_complete_path (commandline -ct))" -d 'a CA bundle to trust'
+complete -c predsession -n '_shtab_predsession_using predict' -l images -xka "copy link" -d 'put the pictures beside their annotations, in folder formats'
+complete -c predsession -n '_shtab_predsession_using predict' -l scores -d 'end YOLO'"'"'s lines with the score, which not every reader takes'
+complete -c predsession -n '_shtab_predsession_using predict' -l overwrite -d 'replace a file that is there; else it is refused'
 complete -c predsession -n '_shtab_predsession_using predict' -l track -d 'follow objects from frame to frame'
 complete -c predsession -n '_shtab_predsession_using predict' -l tracker -x -d 'one of the server'"'"'s trackers; implies --track'
 complete -c predsession -n '_shtab_predsession_using predict' -l start-frame -x -d 'the first frame (the last one with --backward)'
@@ -158,6 +163,16 @@ complete -c predsession -n '_shtab_predsession_using jobs' -l attach -x -d 'go o
 complete -c predsession -n '_shtab_predsession_using jobs' -l stop -x -d 'stop this job; what is computed can be fetched'
 complete -c predsession -n '_shtab_predsession_using jobs' -l clear -x -d 'stop this job and let the server forget it'
 complete -c predsession -n '_shtab_predsession_using jobs' -l json -d 'print JSON'
+complete -c predsession -n '_shtab_predsession_using; and test $_shtab_predsession_npos -eq 0' -a convert -d 'write predictions of one format in another'
+complete -c predsession -n '_shtab_predsession_using convert' -s h -l help -d 'show this help message and exit'
+complete -c predsession -n '_shtab_predsession_using convert' -l to -xka "jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video" -d 'jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video'
+complete -c predsession -n '_shtab_predsession_using convert' -l from -x -d 'what the source is, if it does not look like it'
+complete -c predsession -n '_shtab_predsession_using convert' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'where to write; by default beside the source'
+complete -c predsession -n '_shtab_predsession_using convert' -l root -xka "(__fish_complete_directories)" -d 'the folder that pictures are named from; by default what they have in common'
+complete -c predsession -n '_shtab_predsession_using convert' -l images -xka "copy link" -d 'put the pictures beside their annotations, in folder formats'
+complete -c predsession -n '_shtab_predsession_using convert' -l scores -d 'end YOLO'"'"'s lines with the score, which not every reader takes'
+complete -c predsession -n '_shtab_predsession_using convert' -l overwrite -d 'replace a file that is there; else it is refused'
+complete -c predsession -n '_shtab_predsession_using convert; and test $_shtab_predsession_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a file or folder of predictions or annotations'
 complete -c predsession -n '_shtab_predsession_using; and test $_shtab_predsession_npos -eq 0' -a edge -d 'an AI runtime on a camera or board, over gRPC'
 complete -c predsession -n '_shtab_predsession_using edge' -s h -l help -d 'show this help message and exit'
 complete -c predsession -n '_shtab_predsession_using edge; and test $_shtab_predsession_npos -eq 0' -a infer -d 'run images through a model'

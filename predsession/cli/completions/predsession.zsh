@@ -11,6 +11,7 @@
 _shtab_predsession_commands() {
   local _commands=(
     completion:'print a script for a shell, which completes commands and options'
+    convert:'write predictions of one format in another'
     doctor:'what is wrong with the way to a server, and what to do'
     edge:'an AI runtime on a camera or board, over gRPC'
     info:'what a server is and can do'
@@ -67,6 +68,21 @@ _shtab_predsession_completion_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_predsession_completion_defaults_added=0
+
+_shtab_predsession_convert_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--to[jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video]:FORMAT:(jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video)"
+  "--from[what the source is, if it does not look like it]:FORMAT:"
+  "--out[where to write\; by default beside the source]:PATH:_files"
+  "--root[the folder that pictures are named from\; by default what they have in common]:DIR:_files -/"
+  "--images[put the pictures beside their annotations, in folder formats]:images:(copy link)"
+  "--scores[end YOLO\'s lines with the score, which not every reader takes]"
+  "--overwrite[replace a file that is there\; else it is refused]"
+  ":a file or folder of predictions or annotations:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_predsession_convert_defaults_added=0
 
 _shtab_predsession_doctor_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -159,7 +175,9 @@ _shtab_predsession_jobs_defaults_added=0
 _shtab_predsession_predict_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--url[the server\; default\: \$PREDSESSION_URL, else an embedded server is started]:url:"
-  "--out[write the predictions to this file, as JSON lines]:FILE:_files"
+  "--out[write the predictions into this file or folder]:PATH:_files"
+  "--format[of --out\: what its name says, else jsonl\; jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video]:FORMAT:(jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video)"
+  "--html[write a page to look at into this folder (or file, named .html)]:DIR:_files -/"
   "--save-images[write the pictures with the predictions drawn to this folder]:DIR:_files -/"
   "--conf[lowest score]:conf:"
   "*--class[keep this class (repeatable)]:NAME:"
@@ -177,6 +195,9 @@ _shtab_predsession_predict_options=(
   "--idle-timeout[after which a job without any change is given up (600)]:SECONDS:"
   "--total-timeout[after which the whole run is given up]:SECONDS:"
   "--ca[a CA bundle to trust]:FILE:_files"
+  "--images[put the pictures beside their annotations, in folder formats]:images:(copy link)"
+  "--scores[end YOLO\'s lines with the score, which not every reader takes]"
+  "--overwrite[replace a file that is there\; else it is refused]"
   "--track[follow objects from frame to frame]"
   "--tracker[one of the server\'s trackers\; implies --track]:NAME:"
   "--start-frame[the first frame (the last one with --backward)]:N:"
@@ -401,6 +422,7 @@ _shtab_predsession() {
       curcontext="${curcontext%:*:*}:_shtab_predsession-$line[1]:"
       case $line[1] in
         completion) _arguments -C -s $_shtab_predsession_completion_options ;;
+        convert) _arguments -C -s $_shtab_predsession_convert_options ;;
         doctor) _arguments -C -s $_shtab_predsession_doctor_options ;;
         edge) _shtab_predsession_edge ;;
         info) _arguments -C -s $_shtab_predsession_info_options ;;
