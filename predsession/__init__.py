@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from predsession.jobs.counters import Report
     from predsession.model import DeployedModel, connect
     from predsession.prediction import Prediction
+    from predsession.prediction.gallery import grid
+    from predsession.prediction.table import to_pandas
     from predsession.progress import SessionProgress, SessionStatus
     from predsession.session import PredictionSession
     from predsession.tracks import Track
@@ -101,8 +103,10 @@ __all__ = [
     "UnfinishedFileWarning",
     "UploadTooLargeError",
     "connect",
+    "grid",
     "read_predictions",
     "save_predictions",
+    "to_pandas",
 ]
 
 _HOMES = {
@@ -149,8 +153,10 @@ _HOMES = {
     "TransportError": "predsession.errors",
     "UnfinishedFileWarning": "predsession.errors",
     "UploadTooLargeError": "predsession.errors",
+    "grid": "predsession.prediction.gallery",
     "read_predictions": "predsession.export.reading",
     "save_predictions": "predsession.export.saving",
+    "to_pandas": "predsession.prediction.table",
 }
 
 

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import SourceError
+from predsession.prediction.markup import escaped, shortened, swatch, table
 from predsession.prediction.rows import Rows
 from predsession.wire.colors import RGB
 
 _TABLE_ROWS = 30
-_HEADER = ("", "class", "score", "box (x1, y1, x2, y2)", "shape", "track")
+_HEADER = ("", "class", "score", "x1", "y1", "x2", "y2", "shape")
 _BOXED = frozenset(("rectangle", "bitmap", "alpha_mask", "graph"))
 """Geometries that are drawn with their box; the others are their own outline."""
 
@@ -216,68 +217,38 @@ class Shown(Rows):
 
     def _repr_html_(self) -> str:
         """Return the picture and a table, for a notebook."""
-        notes: list[str] = []
-        picture = rows = None
-        try:
-            rows = self._cells()
-            from predsession.prediction.pictures import inline_picture
+        from predsession.prediction.pictures import inline_picture
 
-            picture = inline_picture(self.visualize())
-        except Exception as error:  # noqa: BLE001 - a cell of a notebook must not fail because a file is gone
-            notes.append(f"{type(error).__name__}: {error}")
-        return notebook_html(repr(self), rows=rows or (), picture=picture, note="; ".join(notes))
+        parts = [f"<p><strong>{escaped(repr(self)[1:-1])}</strong></p>"]
+        for make in (self._table, lambda: _image(inline_picture(self.visualize()))):
+            try:
+                parts.insert(1, make())
+            except Exception as error:  # noqa: BLE001 - a cell must not fail because a file is gone
+                parts.append(f"<p><em>{shortened(f'{type(error).__name__}: {error}')}</em></p>")
+        return f"<div>{''.join(parts)}</div>"
 
-    def _cells(self) -> list[tuple[str, ...]]:
-        """Return the table's cells, row by row."""
+    def _table(self) -> str:
+        """Return the objects as a table; the first `_TABLE_ROWS` of them."""
         tracks = self.track_ids
-        return [
+        columns = [*_HEADER, "track"] if tracks is not None else _HEADER
+        rows = [
             (
                 str(row),
-                self.classes[row],
+                swatch(self.meta.color(self.classes[row])) + escaped(self.classes[row]),
                 f"{self.scores[row]:.3f}",
-                ", ".join(f"{edge:.1f}" for edge in self.boxes[row]),
-                self.shapes[row],
-                "" if tracks is None or tracks[row] < 0 else str(tracks[row]),
+                *(f"{edge:.1f}" for edge in self.boxes[row]),
+                escaped(self.shapes[row]),
+                *(() if tracks is None else ("" if tracks[row] < 0 else str(tracks[row]),)),
             )
-            for row in range(len(self))
+            for row in range(min(len(self), _TABLE_ROWS))
         ]
+        more = f"<p>and {len(self) - _TABLE_ROWS} more</p>" if len(self) > _TABLE_ROWS else ""
+        return table(columns, rows, right=(0, 2, 3, 4, 5, 6, 8)) + more if rows else ""
 
 
-def notebook_html(title: str, *, rows: Sequence[Sequence[str]], picture: str | None, note: str = "") -> str:
-    """Return a picture and a table, as HTML that looks right on light and dark ground.
-
-    Parameters
-    ----------
-    title : str
-        The line above.
-    rows : sequence of sequence of str
-        The cells; the first `_TABLE_ROWS` are shown.
-    picture : str or None
-        From `inline_picture`.
-    note : str
-        What is missing, and why.
-
-    Returns
-    -------
-    str
-        One ``div``; every text in it escaped.
-    """
-    image = f'<img src="{picture}" style="max-width:100%;height:auto" alt="">' if picture else ""
-    head = "".join(f"<th>{_safe(cell)}</th>" for cell in _HEADER)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>" for row in rows[:_TABLE_ROWS]
-    )
-    more = f"<p>and {len(rows) - _TABLE_ROWS} more</p>" if len(rows) > _TABLE_ROWS else ""
-    remark = f"<p><em>{_safe(note)}</em></p>" if note else ""
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-    return f"<div><p><strong>{_safe(title)}</strong></p>{image}{table}{more}{remark}</div>"
-
-
-def _safe(text: str) -> str:
-    """Escape a text; signs that are no text at all, as odd file names have them, become question marks."""
-    import html
-
-    return html.escape(text.encode("utf-8", "replace").decode("utf-8"))
+def _image(address: str) -> str:
+    """Return a picture, as wide as the page at most."""
+    return f'<img src="{address}" style="max-width:min(100%,720px);height:auto;display:block" alt="">'
 
 
 def _check_look(color: object, thickness: object, opacity: object) -> None:

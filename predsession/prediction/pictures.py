@@ -102,13 +102,15 @@ def file_name(name: str, index: int) -> str:
     return f"{index:06d}_{kept[:50]}".rstrip(" .") + (suffix if suffix in _WRITTEN else ".png")
 
 
-def inline_picture(picture: npt.NDArray[np.uint8]) -> str:
+def inline_picture(picture: npt.NDArray[np.uint8], side: int = SHOWN_SIDE) -> str:
     """Return a picture as the address that an ``img`` shows without a file.
 
     Parameters
     ----------
     picture : (H, W, 3) uint8 ndarray
-        RGB; shown at most `SHOWN_SIDE` pixels wide and high.
+        RGB.
+    side : int
+        How wide and high it is at most, in pixels.
 
     Returns
     -------
@@ -116,7 +118,7 @@ def inline_picture(picture: npt.NDArray[np.uint8]) -> str:
         ``data:image/jpeg;base64,...``.
     """
     image = Image.fromarray(picture)
-    image.thumbnail((SHOWN_SIDE, SHOWN_SIDE))
+    image.thumbnail((side, side))
     packed = io.BytesIO()
     image.save(packed, "JPEG", quality=88)
     return "data:image/jpeg;base64," + base64.b64encode(packed.getvalue()).decode("ascii")

@@ -6,7 +6,6 @@ pickled or sent is the same prediction.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
@@ -17,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ProtocolError
-from predsession.prediction.display import Loader, Shown
+from predsession.prediction.conversion import Convertible
+from predsession.prediction.display import Loader
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.meta import ModelMeta
 from predsession.wire.results import ResultItem, copied
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Prediction(Shown):
+class Prediction(Convertible):
     """What a model found in one picture.
 
     Made by `from_wire`, `from_json` or `from_arrays`. Arrays are read from the server's answer when they
@@ -329,19 +329,14 @@ class Prediction(Shown):
             "data": self.data,
         }
 
-    def _titles(self) -> Counter[str]:
-        """Count the class names that can be read, in order of appearance."""
-        titles = (as_object(item).get("classTitle") for item in self.result.objects)
-        return Counter(title for title in titles if isinstance(title, str))
-
     def _class_info(self) -> list[JSON]:
         """Describe the classes that were found and are known."""
-        known = ((self.id_of(title), self.meta.find(title)) for title in self._titles())
+        known = ((self.id_of(title), self.meta.find(title)) for title in self.counts())
         return [{"class_id": number, **info.to_json()} for number, info in known if info]
 
     def _content(self) -> tuple[object, ...]:
         """Return what makes two predictions equal; the picture's loader and the model's colours do not."""
-        ids = {title: self.id_of(title) for title in self._titles()}
+        ids = {title: self.id_of(title) for title in self.counts()}
         return self.index, self.name, self.path, self.url, self.timestamp, ids, self.result
 
     def __eq__(self, other: object) -> bool:
@@ -354,7 +349,7 @@ class Prediction(Shown):
 
     def __repr__(self) -> str:
         """Return name, size and what was found, in one line; nothing is decoded."""
-        titles = self._titles()
+        titles = self.counts()
         found = ", ".join(f"{_plain(title)} {count}" for title, count in titles.most_common(4))
         more = ", ..." if len(titles) > 4 else ""
         return (

@@ -8,6 +8,7 @@ Invariant: what is not asked for is never decoded, and a damaged object is an er
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Self, TypeVar, cast, overload
@@ -148,6 +149,18 @@ class Rows:
     def __bool__(self) -> Literal[True]:
         """Return True: there is a prediction, even if it found nothing."""
         return True
+
+    def counts(self) -> Counter[str]:
+        """Return how many objects of each class were found.
+
+        Returns
+        -------
+        Counter
+            By class name, in order of appearance. Nothing is decoded; an object whose class cannot be read
+            is passed over.
+        """
+        titles = (item.get("classTitle") for item in self.result.objects if isinstance(item, dict))
+        return Counter(title for title in titles if isinstance(title, str))
 
     def id_of(self, title: str) -> int:
         """Return a class's position in the model's list, -1 where it is not in it."""

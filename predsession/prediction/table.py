@@ -71,7 +71,9 @@ def to_pandas(predictions: Iterable[Shown | ItemError]) -> pd.DataFrame:
     except ImportError:
         raise MissingExtraError("pandas", "a table of predictions") from None
     parts = [_columns(each) for each in predictions if not isinstance(each, ItemError)]
-    joined = {name: np.concatenate([part[name] for part in parts]) if parts else [] for name in DTYPES}
+    joined: dict[str, npt.ArrayLike] = {
+        name: np.concatenate([part[name] for part in parts]) if parts else [] for name in DTYPES
+    }
     return pd.DataFrame({name: pd.array(joined[name], dtype=kind) for name, kind in DTYPES.items()})
 
 
