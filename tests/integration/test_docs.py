@@ -1,41 +1,35 @@
-"""What the documents show works as it stands there."""
+"""What the documents show works as it stands there, and what they link to is there."""
 
 from __future__ import annotations
 
-import os
+import argparse
+import json
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import edge_kit
-import numpy as np
+import documents
 import pytest
+from docs_kit import Surroundings, surroundings
+from documents import DOCUMENTS, LANGUAGES, ROOT, name_of
 from tensor_models import arithmetic
 
-from predsession.testing import RunningServer
+from predsession import errors
+from predsession.cli import _parser
 
-TENSORS = "grpc://127.0.0.1:8001"
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if path.exists()]
-BLOCKS = [
-    pytest.param(block, id=f"{document.name}-{number}")
-    for document in DOCUMENTS
-    for number, block in enumerate(
-        re.findall(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE)
-    )
-]
+WITH_PYTHON = [document for document in DOCUMENTS if documents.of(document, "python")]
+RUN_ALL = "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path, run_name='__main__')"
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A folder that looks like the clone, and can be written to."""
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    (tmp_path / "clip.mp4").symlink_to(ROOT / "tests" / "samples" / "pedestrians.mp4")
-    (tmp_path / "photos").symlink_to(ROOT / "examples" / "photos")
-    return tmp_path
+@pytest.fixture(scope="module")
+def around() -> Iterator[Surroundings]:
+    """The servers that the documents speak of."""
+    with surroundings() as made:
+        yield made
 
 
 def test_the_network_of_the_examples() -> None:
@@ -43,70 +37,77 @@ def test_the_network_of_the_examples() -> None:
     assert (ROOT / "examples" / "add.onnx").read_bytes() == arithmetic()
 
 
-@pytest.fixture(scope="module")
-def runtime() -> Iterator[str]:
-    """An edge runtime's address."""
-    with edge_kit.demonstration() as made:
-        yield made.endpoint
-
-
-@pytest.fixture(scope="module")
-def tensors() -> Iterator[str]:
-    """The address of the server that docs/tensor.md starts."""
-    models = [f"{name}={ROOT}/examples/serve_tensors.py:{name.title()}" for name in ("shrink", "brightness")]
-    arguments = [
-        "--oip-grpc",
-        "127.0.0.1:0",
-        *(word for model in models for word in ("--tensor-model", model)),
-    ]
-    with RunningServer("pixels", arguments=arguments) as server:
-        yield f"grpc://{server.oip[0]}"
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_every_python_block_runs(block: str, place: Path, detector: str, runtime: str, tensors: str) -> None:
-    """In a process of its own, against the bundled detector, an edge runtime and a server of tensors."""
-    environment = {**os.environ, "PREDSESSION_URL": detector, "AI_RUNTIME_ENDPOINT": runtime}
-    text = block.replace(TENSORS, tensors)
+@pytest.mark.parametrize("document", WITH_PYTHON, ids=name_of)
+def test_every_python_block_runs(document: Path, tmp_path: Path, around: Surroundings) -> None:
+    """Those of a document in one process, one after the other, each with names of its own."""
+    around.furnish(tmp_path)
+    paths = []
+    for number, block in enumerate(documents.of(document, "python")):
+        paths.append(tmp_path / "blocks" / f"{document.stem}_{number}.py")
+        paths[-1].parent.mkdir(exist_ok=True)
+        paths[-1].write_text(around.located(block))
     done = subprocess.run(
-        [sys.executable, "-c", text], cwd=place, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", RUN_ALL, *paths],
+        cwd=tmp_path,
+        env=around.environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
 
-def test_the_readmes_commands_run(place: Path, detector: str) -> None:
-    """Each `predsession predict` and `info` line, with the server that is running here."""
-    for name in ("a.jpg", "b.png"):
-        (place / name).symlink_to(ROOT / "examples" / "photos" / "coffee.jpg")
-    text = (ROOT / "README.md").read_text()
-    lines = re.findall(r"^\$ predsession ((?:predict|info) [^#\n]*)", text, re.MULTILINE)
-    assert len(lines) >= 3
-    for line in lines:
-        words = shlex.split(line.replace("http://127.0.0.1:8000", detector))
-        done = subprocess.run(
-            [sys.executable, "-m", "predsession", *words],
-            cwd=place,
-            env={**os.environ, "PREDSESSION_URL": detector},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_block_is_of_a_kind_that_is_tried(document: Path) -> None:
+    """Python and console are run, TOML and JSON read, text is output; what is in braces is the site's."""
+    for language, body in documents.blocks(document.read_text()):
+        assert language in LANGUAGES or language.startswith("{"), f"a block of {language or 'no language'!r}"
+        if language == "toml":
+            tomllib.loads(body)
+        elif language == "json":
+            json.loads(body)
 
 
-def test_the_tensor_commands_run(place: Path, tensors: str) -> None:
-    """Each `predsession tensor` line of docs/tensor.md."""
-    np.save(place / "frame.npy", np.zeros((72, 128, 3), np.uint8))
-    text = (ROOT / "docs" / "tensor.md").read_text()
-    lines = re.findall(r"^\$ predsession (tensor .*)", text, re.MULTILINE)
-    assert len(lines) == 4
-    for line in lines:
-        done = subprocess.run(
-            [sys.executable, "-m", "predsession", *shlex.split(line.replace(TENSORS, tensors))],
-            cwd=place,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-    assert np.load(place / "small.npz")["small"].shape == (9, 16, 3)
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_every_link_leads_somewhere(document: Path) -> None:
+    """To a file of the clone and, after a #, to a heading in it: as a forge shows them, unbuilt."""
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", documents.prose(document)):
+        if re.match("[a-z]+:", link):
+            continue
+        path, _, place = link.partition("#")
+        file = (document.parent / path).resolve() if path else document
+        if not file.exists() or (place and place not in documents.anchors(file)):
+            dead.append(link)
+    assert dead == []
+
+
+def test_every_error_has_its_section() -> None:
+    """docs/troubleshooting.md has a heading for each class of `predsession.errors`, and for nothing else."""
+    classes = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    }
+    found = [each for each in documents.headings(ROOT / "docs" / "troubleshooting.md") if " " not in each]
+    assert sorted({*found} - {"Troubleshooting", "Warnings"}) == sorted(classes)
+    assert len(found) == len(set(found))
+
+
+def helps(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the example lines of a parser's help, and of its commands'."""
+    for line in (parser.epilog or "").splitlines():
+        if line.startswith("  predsession "):
+            yield re.split(r"\s{2,}| [|>] ", line.strip())[0]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from helps(command)
+
+
+def test_the_examples_of_the_help_are_calls() -> None:
+    """What `--help`, and with it the site's page of commands, shows is taken by the parsers."""
+    examples = list(helps(_parser()))
+    assert len(examples) > 15
+    for line in examples:
+        _parser().parse_args(shlex.split(line)[1:])
