@@ -17,7 +17,7 @@ from benchmarks.clips import FRAME, endless, large, ordinary
 from benchmarks.pictures import PHOTO, folder
 from benchmarks.process import run_client
 from benchmarks.row import Of, Row, at_most
-from benchmarks.servers import our_server
+from benchmarks.servers import our_server, stock_server
 from predsession.wire.jsontypes import JSON
 
 NAME = "memory"
@@ -49,6 +49,38 @@ def measure(bench: Bench) -> Iterator[Row]:
             "peak",
             unit="MB",
             target=at_most(RESULTS_MEGABYTES, Of.OURS),
+        )
+    if bench.theirs is not None:
+        yield beside_ancestor(bench, bench.theirs)
+
+
+def beside_ancestor(bench: Bench, python: Path) -> Row:
+    """Return the row of a folder that the ancestor can run: its server keeps 256 pictures of a job.
+
+    Parameters
+    ----------
+    bench : Bench
+        How often.
+    python : Path
+        The interpreter with the ancestor.
+
+    Returns
+    -------
+    Row
+        Both on Supervisely's server.
+    """
+    count = bench.count(250, 20)
+    photos = folder(PHOTO, count)
+    with stock_server(python, "bars") as server:
+        ours = _Runs(server.url, imported(server.url, folder(PHOTO, 3)))
+
+        def ancestor() -> Figures:
+            server.wait_until_idle()
+            return sessions.ancestor(python, server.url, photos, expect=count, read=[*sessions.READ])
+
+        pairs = bench.measured(lambda: ours.run(photos, count), ancestor)
+        return pairs.row(
+            NAME, f"{count:,} photos; ancestor, its server", "peak", unit="MB", target=at_most(0.5)
         )
 
 
