@@ -9,7 +9,8 @@ from os import PathLike
 from pathlib import Path
 
 from predsession.errors import ItemError, PredSessionError, SourceError, UnfinishedFileWarning
-from predsession.export.target import Existing, Target, on_disk, prepare_file, told_at_once
+from predsession.export.growing import GrowingFile
+from predsession.export.target import Target
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
 from predsession.wire.jsontext import loads
@@ -53,10 +54,8 @@ def _is_text(line: str) -> bool:
 class JsonlWriter(Closing):
     """Writes outcomes into a file, a line each, each line complete before the next begins.
 
-    A file that may be overwritten is replaced when the first outcome comes, not before: a run that never gets
-    as far leaves it as it was. One that is resumed is gone over: lines that are the same stay, the first that
-    differs, such as one that was written by half, goes, and all after it. So what is good is never taken away
-    for a moment. One that is added to loses its last line, if that was written by half.
+    What is there already is treated as `predsession.export.growing` says. A file that is added to loses its
+    last line, if that was written by half.
 
     Parameters
     ----------
@@ -72,17 +71,7 @@ class JsonlWriter(Closing):
     def __init__(self, target: Target | str | PathLike[str]) -> None:
         super().__init__()
         target = target if isinstance(target, Target) else Target(path=Path(target))
-        prepare_file(target)
-        self._path = target.path
-        with told_at_once(self._path):
-            # Opened now, so that a place that cannot be written to is told before anything is computed.
-            self._file = self._path.open("ab")
-            kept = target.existing if self._path.is_file() else Existing.REFUSE
-            self._there = self._path.open("rb") if kept is Existing.RESUME else None
-            if kept is Existing.APPEND:
-                self._file.truncate(_complete(self._path))
-        self._fresh = kept is not Existing.APPEND
-        self._good = 0
+        self._file = GrowingFile(target, _complete)
 
     def write(self, outcome: Prediction | ItemError) -> None:
         """Write one outcome, and hand it to the operating system.
@@ -97,47 +86,15 @@ class JsonlWriter(Closing):
         DiskError
             If it cannot be written; names the file.
         """
-        line = (to_line(outcome) + "\n").encode()
-        with on_disk(self._path):
-            if not self._has(line):
-                self._file.write(line)
-                self._file.flush()
-
-    def _has(self, line: bytes) -> bool:
-        """Whether the file has this line where it belongs; if not, what is there is cut off."""
-        if self._there is not None and self._there.readline(len(line)) == line:
-            self._good += len(line)
-            self._fresh = False
-            return True
-        if self._fresh or self._there is not None:
-            self._cut()
-            self._fresh = False
-            self._forget()
-        return False
-
-    def _cut(self) -> None:
-        """Cut off what is behind the good lines; a pipe or a device has nothing there."""
-        if self._path.is_file():
-            self._file.truncate(self._good)
-
-    def _forget(self) -> None:
-        """Look at what was there no longer."""
-        if self._there is not None:
-            self._there.close()
-            self._there = None
+        self._file.write((to_line(outcome) + "\n").encode())
 
     def finish(self) -> None:
         """Cut off what is left of an earlier file, which a run with fewer outcomes does not reach."""
-        with on_disk(self._path):
-            if self._there is not None or self._fresh:
-                self._cut()
-                self._forget()
+        self._file.finish()
 
     def close(self) -> None:
         """Close the file."""
-        self._forget()
-        with on_disk(self._path):
-            self._file.close()
+        self._file.close()
 
 
 def _complete(path: Path) -> int:

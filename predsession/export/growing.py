@@ -1,0 +1,102 @@
+"""A file that grows block by block, each complete before the next begins, whatever was there before.
+
+Invariant: what is good is never taken away for a moment. A file that may be overwritten is replaced when the
+first block comes, not before. One that is resumed is gone over: blocks that are the same stay, the first that
+differs, such as one that was written by half, goes, and all after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from predsession.export.target import Existing, Target, on_disk, prepare_file, told_at_once
+
+
+class GrowingFile:
+    """A file that is written, added to, or gone on with.
+
+    Parameters
+    ----------
+    target : Target
+        The file; its folder is made. A pipe or a device is only ever added to.
+    complete : callable
+        How many bytes of a file that is added to are complete; what comes behind goes.
+
+    Raises
+    ------
+    SourceError
+        If it is there and may not be touched, or cannot be written to.
+    """
+
+    def __init__(self, target: Target, complete: Callable[[Path], int]) -> None:
+        prepare_file(target)
+        self.path = target.path
+        with told_at_once(self.path):
+            # Opened now, so that a place that cannot be written to is told before anything is computed.
+            self._file = self.path.open("ab")
+            kept = target.existing if self.path.is_file() else Existing.REFUSE
+            self._there = self.path.open("rb") if kept is Existing.RESUME else None
+            if kept is Existing.APPEND:
+                self._file.truncate(complete(self.path))
+        self._fresh = kept is not Existing.APPEND
+        self._good = 0
+
+    @property
+    def is_added_to(self) -> bool:
+        """Whether there is something that stays, and is not gone over."""
+        return not self._fresh and self._good == 0 and self.path.is_file() and self.path.stat().st_size > 0
+
+    def write(self, block: bytes) -> None:
+        """Write a block, and hand it to the operating system.
+
+        Parameters
+        ----------
+        block : bytes
+            Not empty.
+
+        Raises
+        ------
+        DiskError
+            If it cannot be written; names the file.
+        """
+        with on_disk(self.path):
+            if not self._has(block):
+                self._file.write(block)
+                self._file.flush()
+
+    def _has(self, block: bytes) -> bool:
+        """Whether the file has this block where it belongs; if not, what is there is cut off."""
+        if self._there is not None and self._there.read(len(block)) == block:
+            self._good += len(block)
+            self._fresh = False
+            return True
+        if self._fresh or self._there is not None:
+            self._cut()
+            self._fresh = False
+            self._forget()
+        return False
+
+    def _cut(self) -> None:
+        """Cut off what is behind the good blocks; a pipe or a device has nothing there."""
+        if self.path.is_file():
+            self._file.truncate(self._good)
+
+    def _forget(self) -> None:
+        """Look at what was there no longer."""
+        if self._there is not None:
+            self._there.close()
+            self._there = None
+
+    def finish(self) -> None:
+        """Cut off what is left of an earlier file, which a run with fewer outcomes does not reach."""
+        with on_disk(self.path):
+            if self._there is not None or self._fresh:
+                self._cut()
+                self._forget()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._forget()
+        with on_disk(self.path):
+            self._file.close()
