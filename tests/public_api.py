@@ -72,7 +72,8 @@ def _class(name: str, kind: type) -> Iterator[str]:
 
 _PROTOCOL = frozenset({
     "__iter__", "__next__", "__len__", "__bool__", "__getitem__", "__setitem__", "__delitem__",
-    "__contains__", "__enter__", "__exit__", "__aenter__", "__aexit__", "__aiter__", "__anext__", "__call__", "__array__",
+    "__contains__", "__enter__", "__exit__", "__aenter__", "__aexit__", "__aiter__", "__anext__",
+    "__call__", "__array__",
 })  # fmt: skip
 """The dunders that are a part of what users write."""
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import Enum
+from pathlib import Path
 
 from predsession.doctor.findings import Finding, bad, ok, warning
 from predsession.http.loopback import is_loopback
@@ -128,12 +129,10 @@ def _handshake(
     address: str, port: int, name: str | None, patience: float, ca: str | None = None
 ) -> str | None:
     """Agree on TLS; return when the certificate ends, None where nobody asks (no name)."""
-    context = ssl.create_default_context()
+    context = _trusting(ca)
     if name is None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    elif ca is not None:
-        _trust(context, ca)
     with (
         socket.create_connection((address, port), timeout=patience) as bare,
         context.wrap_socket(bare, server_hostname=name or address) as wrapped,
@@ -142,12 +141,11 @@ def _handshake(
         return ends if isinstance(ends, str) else None
 
 
-def _trust(context: ssl.SSLContext, ca: str) -> None:
-    """Add the authorities of a file or a folder."""
-    try:
-        context.load_verify_locations(cafile=ca)
-    except OSError:
-        context.load_verify_locations(capath=ca)
+def _trusting(ca: str | None) -> ssl.SSLContext:
+    """Return a context that trusts the authorities of a file or a folder, and, as requests, no others."""
+    if ca is not None and Path(ca).is_dir():
+        return ssl.create_default_context(capath=ca)
+    return ssl.create_default_context(cafile=ca)
 
 
 def look_at_certificate(

@@ -29,8 +29,8 @@ def test_the_public_api_is_what_is_written_down() -> None:
     assert not changes, (
         "The public API has changed:\n"
         + "\n".join(changes)
-        + "\n\nIf that is meant: `scripts/renew` writes the list anew, and CHANGELOG.md needs a line for users. "
-        "What is renamed or taken away is deprecated first: CONTRIBUTING.md, Versions and deprecation."
+        + "\n\nIf that is meant: `scripts/renew` writes the list anew, and CHANGELOG.md needs a line for "
+        "users. What is renamed or taken away is deprecated first: CONTRIBUTING.md, Versions and deprecation."
     )
 
 
