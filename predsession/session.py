@@ -51,6 +51,7 @@ from predsession.progress import (
     Progress,
     TqdmProgress,
 )
+from predsession.showing import Showcase
 from predsession.taking import SessionTaking
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.submits import SubmitOptions
@@ -228,6 +229,7 @@ class PredictionSession(SessionTaking):
         self._ended = self._closed = False
         self._first_error: BaseException | None = None
         self._steps = None
+        self._shown = Showcase()
         self._resumes = resume is not None and replay
         may_track = tracking or tracking_config or isinstance(input, Attachment)
         self._book = _track_book() if may_track else None

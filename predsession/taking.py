@@ -18,7 +18,6 @@ from predsession.checks import check_seconds
 from predsession.errors import ItemError, JobTimeoutError, SessionClosedError, SourceError
 from predsession.jobs.batch import Outcome
 from predsession.jobs.pipeline import note_failures
-from predsession.prediction import Prediction
 from predsession.progress import Progress
 from predsession.views import SessionViews
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 class SessionTaking(SessionViews):
     """The part of a session that hands out and ends; `PredictionSession` sets its attributes."""
 
-    _ended: bool
-    _first_error: BaseException | None
     _steps: AsyncSteps | None
     _progress: Progress
     _server: EmbeddedServer | None
@@ -116,17 +113,24 @@ class SessionTaking(SessionViews):
             self._ended = True
             self.close()
         else:
-            self._taken += 1
-            kind = "item_errors" if isinstance(outcome, ItemError) else "predictions"
-            self._pipeline.shared.counters.add(kind)
-            if self._book is not None and isinstance(outcome, Prediction):
-                self._book.add(outcome)
+            self._note(outcome)
         try:
             self._show()
         except BaseException as error:  # the caller's own bar, or a warning that is an error
             self._fail(error)
             raise
         return outcome
+
+    def _note(self, outcome: Outcome) -> None:
+        """Count what is handed to the caller, and remember what the displays need of it."""
+        self._taken += 1
+        if isinstance(outcome, ItemError):
+            self._pipeline.shared.counters.add("item_errors")
+            return
+        self._pipeline.shared.counters.add("predictions")
+        self._shown.add(outcome)
+        if self._book is not None:
+            self._book.add(outcome)
 
     def _is_over(self) -> bool:
         """Whether the end was taken, by whichever thread."""

@@ -16,6 +16,7 @@ from predsession.wire.meta import ModelMeta
 from predsession.wire.stages import Stage
 
 if TYPE_CHECKING:
+    from predsession.showing import Showcase
     from predsession.tracks import Track, TrackBook
 
 
@@ -30,8 +31,11 @@ class SessionViews:
     _on_error: OnError
     _errors: list[ItemError]
     _taken: int
+    _ended: bool
     _closed: bool
+    _first_error: BaseException | None
     _book: TrackBook | None
+    _shown: Showcase
     _resumes: bool
 
     def _root(self) -> str | None:
@@ -127,6 +131,21 @@ class SessionViews:
         if self._book is None:
             raise ValueError("this session does not track: pass tracking=True")
         return self._book.tracks(self._pipeline.course.finals if self._pipeline.shared.outlet.ended else ())
+
+    def _repr_html_(self) -> str:
+        """Return how far the session is and what it has found, for a notebook."""
+        from predsession.showing import SessionState, session_html
+
+        state = SessionState(
+            f"{self._plan.description} on {show_url(self._url)}",
+            self.progress(),
+            ended=self._ended,
+            closed=self._closed,
+            is_done=self.is_done(),
+            error=self._first_error,
+            errors=self._errors[:],
+        )
+        return session_html(state, self._shown)
 
     def __repr__(self) -> str:
         progress = self.progress()
