@@ -57,6 +57,12 @@ def _read_jsonl(path: Path) -> Outcomes:
     return read_lines(path)
 
 
+def _write_html(target: Target) -> Writer:
+    from predsession.export.html import HtmlWriter
+
+    return HtmlWriter(target)
+
+
 def _write_video(target: Target) -> Writer:
     from predsession.export.video import VideoExport
 
@@ -67,6 +73,7 @@ FORMATS = {
     each.name: each
     for each in (
         Format("jsonl", "JSON lines, one a prediction", (".jsonl", ".ndjson"), _write_jsonl, _read_jsonl),
+        Format("html", "one page to look at", (".html", ".htm"), _write_html, None),
         Format(
             "video",
             "a clip with what was found, and tracks",
