@@ -63,6 +63,42 @@ def _write_html(target: Target) -> Writer:
     return HtmlWriter(target)
 
 
+def _write_csv(target: Target) -> Writer:
+    from predsession.export.csvfile import CsvWriter
+
+    return CsvWriter(target)
+
+
+def _read_csv(path: Path) -> Outcomes:
+    from predsession.export.csvfile import read_csv
+
+    return read_csv(path)
+
+
+def _write_parquet(target: Target) -> Writer:
+    from predsession.export.parquet import ParquetWriter
+
+    return ParquetWriter(target)
+
+
+def _read_parquet(path: Path) -> Outcomes:
+    from predsession.export.parquet import read_parquet
+
+    return read_parquet(path)
+
+
+def _write_coco(target: Target) -> Writer:
+    from predsession.export.coco import CocoWriter
+
+    return CocoWriter(target)
+
+
+def _read_coco(path: Path) -> Outcomes:
+    from predsession.export.coco_reading import read_coco
+
+    return read_coco(path)
+
+
 def _write_video(target: Target) -> Writer:
     from predsession.export.video import VideoExport
 
@@ -74,6 +110,15 @@ FORMATS = {
     for each in (
         Format("jsonl", "JSON lines, one a prediction", (".jsonl", ".ndjson"), _write_jsonl, _read_jsonl),
         Format("html", "one page to look at", (".html", ".htm"), _write_html, None),
+        Format("csv", "a table of boxes, a row an object", (".csv",), _write_csv, _read_csv),
+        Format(
+            "parquet",
+            "a typed table, a row an object",
+            (".parquet", ".pq"),
+            _write_parquet,
+            _read_parquet,
+        ),
+        Format("coco", "COCO: boxes, masks and keypoints in one JSON", (".json",), _write_coco, _read_coco),
         Format(
             "video",
             "a clip with what was found, and tracks",

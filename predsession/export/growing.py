@@ -40,12 +40,9 @@ class GrowingFile:
             if kept is Existing.APPEND:
                 self._file.truncate(complete(self.path))
         self._fresh = kept is not Existing.APPEND
+        self.is_added_to = kept is Existing.APPEND and self.path.stat().st_size > 0
+        """Whether there is something that stays as it is."""
         self._good = 0
-
-    @property
-    def is_added_to(self) -> bool:
-        """Whether there is something that stays, and is not gone over."""
-        return not self._fresh and self._good == 0 and self.path.is_file() and self.path.stat().st_size > 0
 
     def write(self, block: bytes) -> None:
         """Write a block, and hand it to the operating system.

@@ -1,0 +1,196 @@
+"""Parquet: a row an object, typed and packed; beside the columns of a table each object as the wire has it.
+
+A Parquet file without its end cannot be read, so what comes is kept as JSON lines until then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from predsession.errors import ItemError, MissingExtraError, PredSessionError, SourceError
+from predsession.export.losses import losses_of_pictures
+from predsession.export.spooled import Spooled
+from predsession.export.table import COLUMNS, Placed, Row, is_utf8, predictions_of, rows_of
+from predsession.export.target import Target
+from predsession.prediction import Prediction
+from predsession.wire.jsontext import loads
+from predsession.wire.jsontypes import JSONObject, as_list, as_object
+from predsession.wire.meta import ModelMeta
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RECORD = "json"
+"""The column with the object as the wire has it: masks, polygons, keypoints, tags."""
+ABOUT = b"predsession"
+"""Where the schema's metadata say the format's version, and the model's classes."""
+GROUP_BYTES = 16 << 20
+"""A row group is written when its rows have about this many bytes, before they are packed."""
+GROUP_ROWS = 1 << 16
+_ROW_BYTES = 200
+"""What a row takes beside its JSON, about."""
+
+
+class ParquetWriter(Spooled):
+    """Keeps outcomes as JSON lines, and makes a Parquet file of them at the end.
+
+    Parameters
+    ----------
+    target : Target
+        The file; its folder is made.
+
+    Raises
+    ------
+    MissingExtraError
+        Without pyarrow.
+    SourceError
+        If it, or what an earlier run left, is there and may not be touched, or it cannot be written.
+    """
+
+    def __init__(self, target: Target) -> None:
+        _require()
+        super().__init__(target, self._compile_table)
+
+    def write(self, outcome: Prediction | ItemError) -> None:
+        """Take one outcome.
+
+        Parameters
+        ----------
+        outcome : Prediction or ItemError
+            One without objects will have no row.
+        """
+        super().write(outcome)
+        if isinstance(outcome, ItemError):
+            return
+        self.left_out += losses_of_pictures(outcome)
+        self.left_out["pictures without objects"] += not len(outcome)
+        self.left_out["paths that are not UTF-8"] += not is_utf8(outcome)
+        self.left_out = +self.left_out
+
+    def _compile_table(self, predictions: Iterator[Prediction], draft: Path) -> None:
+        """Write all rows, group by group."""
+        import pyarrow.parquet as pq
+
+        schema = _schema(self._about())
+        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            for group in _groups(predictions):
+                writer.write_table(_table(group, schema))
+
+    def _about(self) -> bytes:
+        """Describe format and model."""
+        known = [(number, self.classes.info(title)) for number, title in self.classes.titles.items()]
+        classes = [{"class_id": number, **info.to_json()} for number, info in known if info]
+        return json.dumps({"version": 1, "classes": classes}).encode()
+
+
+Cells = dict[str, list[object]]
+
+
+def _groups(predictions: Iterator[Prediction]) -> Iterator[Cells]:
+    """Gather columns until they are a row group."""
+    group: Cells = defaultdict(list)
+    size = 0
+    for prediction in predictions:
+        for row, item in zip(rows_of(prediction), prediction.result.objects, strict=True):
+            record = json.dumps(item, separators=(",", ":"))
+            for name, value in zip((*COLUMNS, RECORD), (*row.values(), record), strict=True):
+                group[name].append(value)
+            size += len(record) + _ROW_BYTES
+            if size >= GROUP_BYTES or len(group[RECORD]) >= GROUP_ROWS:
+                yield group
+                group, size = defaultdict(list), 0
+    if group:
+        yield group
+
+
+def _require() -> None:
+    """Say what is missing before anything is computed."""
+    try:
+        import pyarrow.parquet  # noqa: F401 - it is only to be there
+    except ImportError:
+        raise MissingExtraError("parquet", "Parquet") from None
+
+
+def _schema(about: bytes) -> pa.Schema:
+    """Return the columns with their types; texts are dictionaries within the file, as Parquet does it."""
+    import pyarrow as pa
+
+    kinds = dict.fromkeys(COLUMNS, pa.int64()) | dict.fromkeys(
+        ("score", "x1", "y1", "x2", "y2"), pa.float32()
+    )
+    kinds |= dict.fromkeys(("name", "path", "url", "class", "shape", RECORD), pa.string())
+    kinds["timestamp"] = pa.float64()
+    may_miss = ("path", "url", "frame_index", "timestamp", "track_id")
+    fields = [pa.field(name, kinds[name], nullable=name in may_miss) for name in (*COLUMNS, RECORD)]
+    return pa.schema(fields, {ABOUT: about})
+
+
+def _table(group: Cells, schema: pa.Schema) -> pa.Table:
+    """Return columns as a table."""
+    import pyarrow as pa
+
+    return pa.table([pa.array(group[field.name], field.type) for field in schema], schema)
+
+
+def read_parquet(path: Path) -> Iterator[Prediction]:
+    """Read predictions from a Parquet file of ours, or another that has its columns.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Without the column ``json`` there are boxes only.
+
+    Yields
+    ------
+    Prediction
+        In the file's order, read piece by piece. A picture without objects has no row, and is not there.
+
+    Raises
+    ------
+    MissingExtraError
+        Without pyarrow.
+    SourceError
+        If it is damaged, or columns are missing; names the file, and the row.
+    """
+    _require()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            missing = [name for name in COLUMNS if name not in names]
+            if missing:
+                raise SourceError(f"{path}: no column {', '.join(missing)}")
+            meta = _meta(file.schema_arrow.metadata or {})
+            yield from predictions_of(_placed(path, file, has_json=RECORD in names), meta)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{path} cannot be read as Parquet ({error})") from None
+
+
+def _placed(path: Path, file: pa.parquet.ParquetFile, *, has_json: bool) -> Iterator[Placed]:
+    """Read rows, a few at a time."""
+    number = 0
+    wanted = [*COLUMNS, RECORD] if has_json else list(COLUMNS)
+    for batch in file.iter_batches(1024, columns=wanted):
+        for cells in batch.to_pylist():
+            where = f"{path}, row {number}"
+            try:
+                item = as_object(loads(cells[RECORD].encode())) if has_json else None
+                yield Placed(Row(*(cells[name] for name in COLUMNS)), where, item)
+            except (ValueError, TypeError, AttributeError) as error:
+                raise SourceError(f"{where}: not an object ({error})") from None
+            number += 1
+
+
+def _meta(about: dict[bytes, bytes]) -> ModelMeta | None:
+    """Return the model's classes, where the file says them."""
+    try:
+        said: JSONObject = as_object(loads(about.get(ABOUT, b"{}")))
+        return ModelMeta.from_json({"classes": as_list(said["classes"])})
+    except (ValueError, KeyError, PredSessionError):
+        return None
