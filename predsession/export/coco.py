@@ -1,0 +1,261 @@
+"""COCO: detections, instance masks and keypoints in one JSON document, written piece by piece.
+
+A mask becomes packed run lengths, so does a polygon with holes; a polygon its points, as they are; an
+oriented box and a cuboid their outline. A rectangle has a segmentation only where other objects of the
+document have one: so a document of boxes alone is read by all tools without a mask being made for each, and
+where there are masks, each object has one. What COCO has no word for stands under the key ``predsession``.
+
+References
+----------
+https://cocodataset.org/#format-data
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from predsession.errors import ItemError
+from predsession.export.facts import OURS, facts_of, tags_to_json, without_score
+from predsession.export.outlines import MASKS
+from predsession.export.places import Places
+from predsession.export.rle import pack, runs_of
+from predsession.export.spooled import Spooled
+from predsession.export.target import Target
+from predsession.prediction import Prediction
+from predsession.wire.jsontext import dumps
+from predsession.wire.jsontypes import JSON
+
+Segmentation = tuple[JSON, float]
+_LOST = {"line": "lines", "oriented_bbox": "oriented boxes", "cuboid": "cuboids"}
+CROWD = "iscrowd"
+"""A tag that an object has which is a crowd: COCO's word."""
+
+
+class CocoWriter(Spooled):
+    """Writes a COCO document.
+
+    Parameters
+    ----------
+    target : Target
+        The document; its folder is made.
+
+    Raises
+    ------
+    SourceError
+        If it, or what an earlier run left, is there and may not be touched, or it cannot be written.
+    """
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target, self._document)
+        self._root = target.root
+        self._keypoints: dict[str, dict[str, None]] = {}
+        self._outlined = False
+
+    def write(self, outcome: Prediction | ItemError) -> None:
+        """Take one outcome.
+
+        Parameters
+        ----------
+        outcome : Prediction or ItemError
+            An item error is kept until the end, and then counted.
+        """
+        super().write(outcome)
+        if isinstance(outcome, Prediction):
+            for title in outcome.classes:
+                self.classes.number(title)
+            for row in range(len(outcome)):
+                self._outlined |= outcome.shapes[row] in MASKS or bool(outcome.polygons[row])
+                if _has_keypoints(outcome, row):
+                    self._keypoints.setdefault(outcome.classes[row], {}).update(_keypoint_ids(outcome, row))
+
+    def _document(self, predictions: Iterator[Prediction], draft: Path) -> None:
+        """Write the document: annotations into it at once, pictures behind them in the end."""
+        with draft.open("wb") as file, tempfile.TemporaryFile(dir=draft.parent) as images:
+            head: dict[str, JSON] = {"info": {"description": "Predictions", "version": "1"}, "licenses": []}
+            file.write(_json(head)[:-1] + b',"categories":[')
+            _put(file, map(self._category, self.classes.titles.items()))
+            file.write(b'],\n"annotations":[')
+            _put(images, self._pictures(predictions, file))
+            file.write(b'],\n"images":[')
+            images.seek(0)
+            shutil.copyfileobj(images, file)
+            file.write(b"]}\n")
+
+    def _category(self, numbered: tuple[int, str]) -> dict[str, JSON]:
+        """Return one category; its id is the class's number and one."""
+        number, title = numbered
+        info, ids = self.classes.info(title), list(self._keypoints.get(title, ()))
+        ours: dict[str, JSON] = {"class_id": -1 if info is None else number}
+        category: dict[str, JSON] = {"id": number + 1, "name": title, "supercategory": ""}
+        if ids:
+            nodes = info.skeleton.nodes if info and info.skeleton else ()
+            edges = info.skeleton.edges if info and info.skeleton else ()
+            labels = {node.id: node.label or node.id for node in nodes}
+            category["keypoints"] = [labels.get(each, each) for each in ids]
+            category["skeleton"] = [
+                [ids.index(edge.src) + 1, ids.index(edge.dst) + 1]
+                for edge in edges
+                if edge.src in ids and edge.dst in ids
+            ]
+            ours["keypoint_ids"] = ids
+        return {**category, OURS: {**ours, **({} if info is None else info.to_json())}}
+
+    def _pictures(self, predictions: Iterable[Prediction], file: BinaryIO) -> Iterator[dict[str, JSON]]:
+        """Return the pictures one by one, and write the annotations of each on the way."""
+        places, image_id, annotation_id = Places(self._root, again=True), 0, 0
+        for prediction in predictions:
+            # Rises with the index; predictions of several runs, whose indexes begin anew, follow each other.
+            image_id = max(image_id, prediction.index) + 1
+            annotations = self._annotations(prediction)
+            if annotation_id and annotations:
+                file.write(b",")
+            numbered = [
+                {"id": number, "image_id": image_id, **each}
+                for number, each in enumerate(annotations, annotation_id + 1)
+            ]
+            _put(file, numbered)
+            annotation_id += len(annotations)
+            yield {
+                "id": image_id,
+                "file_name": places.place(prediction).as_posix(),
+                "width": prediction.size.width,
+                "height": prediction.size.height,
+                OURS: _facts(prediction),
+            }
+
+    def _annotations(self, prediction: Prediction) -> list[dict[str, JSON]]:
+        """Return the annotations of a prediction, without their ids."""
+        boxes, scores = _extents(prediction.boxes), _short(prediction.scores)
+        return [self._annotation(prediction, row, boxes[row], scores[row]) for row in range(len(prediction))]
+
+    def _annotation(
+        self, prediction: Prediction, row: int, box: list[float], score: float
+    ) -> dict[str, JSON]:
+        """Return one annotation."""
+        title, tracks = prediction.classes[row], prediction.track_ids
+        segmentation, area = self._segmentation(prediction, row, box)
+        tags, _ = without_score(prediction.object_tags[row])
+        others = [tag for tag in tags if tag.name != CROWD]
+        annotation: dict[str, JSON] = {
+            "category_id": self.classes.number(title) + 1,
+            "bbox": box,
+            "area": area,
+            "iscrowd": int(len(others) < len(tags)),
+            "score": score,
+        }
+        if segmentation is not None:
+            annotation["segmentation"] = segmentation
+        if tracks is not None and tracks[row] >= 0:
+            annotation["track_id"] = int(tracks[row])
+        if _has_keypoints(prediction, row):
+            points = _keypoints(prediction, row, list(self._keypoints[title]))
+            annotation |= {"keypoints": points, "num_keypoints": sum(flag > 0 for flag in points[2::3])}
+        if others:
+            annotation[OURS] = {"tags": tags_to_json(others)}
+        return annotation
+
+    def _segmentation(self, prediction: Prediction, row: int, box: list[float]) -> Segmentation:
+        """Return an object's segmentation and its area, and count what it cannot say."""
+        kind, rings = prediction.shapes[row], prediction.polygons[row]
+        if kind in _LOST:
+            self.left_out[_LOST[kind]] += 1
+        if kind in MASKS or len(rings) > 1 or (rings and len(rings[0]) < 3):
+            if rings:
+                self.left_out["polygons beside masks" if kind in MASKS else "outlines of holes"] += 1
+            size = prediction.size
+            runs = runs_of(prediction.mask_crops[row], size)
+            return {"size": [size.height, size.width], "counts": pack(runs)}, int(runs[1::2].sum())
+        if rings:
+            return [_short(rings[0])], _area(rings[0])
+        x, y, width, height = box
+        if not self._outlined:
+            return None, width * height
+        right, low = prediction.boxes[row, 2:]
+        x2, y2 = _short(np.array([right, low]))
+        return [[x, y, x2, y, x2, y2, x, y2]], width * height
+
+
+def _facts(prediction: Prediction) -> dict[str, JSON]:
+    """Return what reading a prediction back needs."""
+    facts = facts_of(prediction)
+    if prediction.track_ids is not None:
+        facts["tracked"] = True
+    if len(prediction) and not any(without_score(tags)[1] for tags in prediction.object_tags):
+        facts["scored"] = False
+    return facts
+
+
+def _has_keypoints(prediction: Prediction, row: int) -> bool:
+    """Whether an object has a keypoint; one that is nowhere and not seen is none."""
+    return bool(prediction.keypoints[row].any())
+
+
+def _keypoint_ids(prediction: Prediction, row: int) -> dict[str, None]:
+    """Return the ids of the keypoints that an object of this class has: its skeleton's, and those found."""
+    info, ids = prediction.meta.find(prediction.classes[row]), prediction.keypoint_ids
+    if prediction.shapes[row] == "point":
+        return {"": None}
+    if info and info.skeleton:
+        first: Iterable[str] = info.skeleton.ids
+    else:
+        others = {key for each in prediction.meta.classes if each.skeleton for key in each.skeleton.ids}
+        first = [key for key in ids if key and key not in others]
+    found = [key for key, point in zip(ids, prediction.keypoints[row], strict=True) if point.any()]
+    return dict.fromkeys((*first, *found))
+
+
+def _keypoints(prediction: Prediction, row: int, ids: list[str]) -> list[float]:
+    """Return x, y, v of each keypoint: v is 2 where it is seen, 1 where it is not, 0 where there is none."""
+    column = {key: number for number, key in enumerate(prediction.keypoint_ids)}
+    flat: list[float] = []
+    for key in ids:
+        point = prediction.keypoints[row, column[key]] if key in column else np.zeros(3, np.float32)
+        flat += (*_short(point[:2]), 2 if point[2] else int(point[:2].any()))
+    return flat
+
+
+def _short(values: npt.NDArray[np.float32]) -> list[float]:
+    """Return numbers as the shortest decimals that are the same float32."""
+    return [float(str(value)) for value in values.ravel()]
+
+
+def _extents(boxes: npt.NDArray[np.float32]) -> list[list[float]]:
+    """Return boxes as x, y, width, height, such that x + width is the right edge again."""
+    return [
+        [*_short(box[:2]), _length(box[0], box[2]), _length(box[1], box[3])]
+        for box in boxes  # (4,) each
+    ]
+
+
+def _length(begin: np.float32, end: np.float32) -> float:
+    """Return how long an edge is, in as few digits as its ends have."""
+    length = float(Decimal(str(end)) - Decimal(str(begin)))
+    return length if np.float32(float(str(begin)) + length) == end else float(end) - float(begin)
+
+
+def _area(ring: npt.NDArray[np.float32]) -> float:
+    """Return the area of a polygon, in pixels."""
+    x, y = ring.astype(np.float64).T
+    return float(abs(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2)
+
+
+def _put(file: BinaryIO, items: Iterable[JSON]) -> None:
+    """Write the items of a JSON list, a line each."""
+    file.writelines((b",\n" if number else b"\n") + _json(item) for number, item in enumerate(items))
+
+
+def _json(value: JSON) -> bytes:
+    """Return a value as JSON; a file name that is not UTF-8 has lone surrogates, which are escaped."""
+    try:
+        return dumps(value)
+    except TypeError:
+        return json.dumps(value).encode()
