@@ -26,7 +26,6 @@ exclude_patterns = ["extensions"]
 templates_path: list[str] = []
 
 # Markdown. A heading's anchor is the one that a forge gives it, so that one link serves both.
-myst_enable_extensions = ["attrs_block", "colon_fence"]
 myst_heading_anchors = 4
 
 # Docstrings. Their type lines hold shapes, orders and units: words to read, which name nothing to link to.
@@ -49,12 +48,13 @@ add_module_names = False
 nitpicky = True
 OTHERS = "collections|concurrent|np|npt|numpy|os|pandas|pd|PIL|pyarrow|sv|threading"
 nitpick_ignore_regex = [
-    ("py:.*", rf"({OTHERS})\..*|ArrayLike|PathLike"),
+    ("py:.*", rf"({OTHERS})\..*|ArrayLike|Axes|PathLike"),
     ("py:class", r"inference_pb2\..*"),  # what a stream of answers is made of; users do not make one
-    ("py:class", "Images|Masks|Polygons|RGB|Tags"),  # aliases: the parameters' own text says more
+    ("py:class", "Images|Masks|Polygons|RGB|Shown|Tags"),  # the parameters' own text says more than these
 ]
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"predsession {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

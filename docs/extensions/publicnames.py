@@ -19,7 +19,15 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.inspect import TypeAliasForwardRef
 
-ROOMS = ("predsession", "predsession.edge", "predsession.tensor", "predsession.stream", "predsession.testing")
+ROOMS = (
+    "predsession",
+    "predsession.doctor",
+    "predsession.edge",
+    "predsession.plots",
+    "predsession.stream",
+    "predsession.tensor",
+    "predsession.testing",
+)
 """The modules whose ``__all__`` is public."""
 ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[([^\[\]]+)\]\]")
 COLON = "\N{RATIO}"

@@ -36,7 +36,7 @@ class Convertible(Shown):
         ----------
         masks : {"full", "compact", "none"}
             "full" is a (N, H, W) bool ndarray: N * H * W bytes, a gigabyte for fifty masks of 20 megapixels;
-            "compact" is supervision's `CompactMask`, which takes as much as the masks' rectangles at most;
+            "compact" is supervision's ``CompactMask``, which takes as much as the masks' rectangles at most;
             "none" leaves them out.
 
         Returns
@@ -48,14 +48,14 @@ class Convertible(Shown):
             tracked, else None. An object without a track has -1 there, as in the package trackers: keep the
             others with ``detections[detections.tracker_id >= 0]``. Where all objects are oriented boxes,
             ``data["xyxyxyxy"]`` (N, 4, 2) float32 has their corners. ``metadata`` is empty, as
-            `Detections.merge` refuses what differs from one picture to the next.
+            ``Detections.merge`` refuses what differs from one picture to the next.
 
         Raises
         ------
         ValueError
             If `masks` is another word.
         MissingExtraError
-            Without supervision, or with one that has no `CompactMask` where "compact" is asked for.
+            Without supervision, or with one that has no ``CompactMask`` where "compact" is asked for.
         ProtocolError
             If an object is damaged.
         PredSessionError

@@ -25,7 +25,7 @@ ELSEWHERE = {
     r"pip install ": "scripts/package installs the wheel with and without extras",
     r"git clone ": "whoever runs this has done so",
     r"scripts/": "CI, or hands: most of them take long, and scripts/test would call itself",
-    r"(YOLO_WEIGHTS|TORCHVISION_MODEL)=": "tests/integration/test_server_examples.py, with stand-ins for the libraries",
+    r"(YOLO_WEIGHTS|TORCHVISION_MODEL)=": "test_server_examples.py, with stand-ins for the libraries",
 }
 """Lines that are not run here, by how they begin, and what runs them."""
 COMPARED = {"docs/protocol.md"}

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+import public_api
 import pytest
 from sphinx.util.inventory import InventoryFile
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.site
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs-build" / "html"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
-ROOMS = ("predsession", "predsession.edge", "predsession.tensor", "predsession.stream", "predsession.testing")
+ROOMS = sorted({*public_api.PUBLIC, "predsession.plots"})
 
 
 class Page(HTMLParser):
@@ -99,6 +100,13 @@ def test_every_public_name_is_explained(room: str) -> None:
     explained = {name for kind, names in inventory().items() if kind.startswith("py:") for name in names}
     public = {f"{room}.{name}" for name in importlib.import_module(room).__all__}
     assert public - explained == set()
+
+
+def test_names_of_other_modules_are_explained() -> None:
+    """So are those that the documents import from elsewhere."""
+    explained = inventory()["py:class"]
+    beyond = {f"{room}.{name}" for room, names in public_api.BEYOND.items() for name in names}
+    assert beyond - explained == set()
 
 
 def test_every_error_is_explained() -> None:
