@@ -76,6 +76,7 @@ class Detail {
     reason.textContent = item.failed ? item.reason : `The picture is missing: ${item.reason}`;
     this.element.querySelector("#detail-note").textContent = noteOf(item);
     this.rows.parentElement.hidden = item.kept.length === 0;
+    this.rows.parentElement.classList.toggle("untracked", item.kept.every(({ track }) => track === null));
     this.rows.replaceChildren(...item.kept.map((object) => this.row(object)));
     this.image = item.thumb && html("img", { src: item.thumb, alt: `${item.name}: ${spoken(item, this.classes)}` });
     this.real(item);
@@ -116,14 +117,14 @@ class Detail {
     this.sheet.style.height = `${height}px`;
     if (this.image) this.sheet.append(this.image);
     this.drawing = svg("svg", { width, height, "aria-hidden": "true" });
-    this.drawing.append(...item.kept.map((object) => this.figure(object)).toReversed());
+    this.drawing.append(...item.kept.map((object, row) => this.figure(object, row)).toReversed());
     this.drawing.append(...this.labels(item.kept.slice(0, MOST_LABELS), width, height));
     this.sheet.append(this.drawing);
   }
 
-  figure(object) {
+  figure(object, row) {
     const traces = [tracesOf(object, this.item, this.scale)];
-    return svg("g", { "data-row": this.item.kept.indexOf(object) }, ...strokes(traces, this.classes.get(object.class).color));
+    return svg("g", { "data-row": row }, ...strokes(traces, this.classes.get(object.class).color));
   }
 
   /** Write names where no other name is; without a place one is left out, as the table has it too. */

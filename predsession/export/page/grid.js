@@ -13,7 +13,10 @@ class Grid {
     addEventListener("resize", () => this.later());
     new ResizeObserver(() => this.later()).observe(element);
     element.addEventListener("keydown", (event) => this.key(event));
-    element.addEventListener("focusin", (event) => this.stand(Number(event.target.closest("[data-at]")?.dataset.at ?? 0)));
+    element.addEventListener("focusin", (event) => {
+      const card = event.target.closest("[data-at]");
+      if (card) this.stand(Number(card.dataset.at));
+    });
     element.addEventListener("click", (event) => {
       const card = event.target.closest("[data-at]");
       if (card) this.open(Number(card.dataset.at));
@@ -160,12 +163,20 @@ function blank({ width, height }) {
 
 function caption(item, said) {
   return html("span", { className: "caption" },
-    html("span", { className: "name", textContent: nameOf(item), title: item.name }),
+    html("span", { className: "names", title: item.name }, ...namesOf(item)),
     html("span", { className: "quiet", textContent: item.failed ? "failed" : said }));
 }
 
 function nameOf({ name, frame }) {
   return frame === null ? name : `${name} · frame ${frame}`;
+}
+
+/** Part a name into its folder, which may be cut short, and the rest, which tells it from its neighbours. */
+function namesOf(item) {
+  const name = nameOf(item);
+  const at = name.lastIndexOf("/") + 1;
+  const rest = html("span", { className: "name", textContent: name.slice(at) });
+  return at ? [html("span", { className: "folder", textContent: name.slice(0, at) }), rest] : [rest];
 }
 
 /** Say in a line what was found. */
