@@ -96,3 +96,23 @@ def read_whole(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise SourceError(f"{path} cannot be read ({error.strerror or error})") from None
+
+
+def picture_path(said: str, beside: Path) -> str | None:
+    """Return where a picture is: as its annotation says, or beside it, where it was put.
+
+    Parameters
+    ----------
+    said : str
+        The path as it was when the annotation was written; empty for none.
+    beside : Path
+        Where the format has pictures.
+
+    Returns
+    -------
+    str or None
+        What is said, unless there is a picture beside and none there.
+    """
+    if beside.is_file() and not (said and Path(said).is_file()):
+        return str(beside)
+    return said or None

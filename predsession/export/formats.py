@@ -99,6 +99,42 @@ def _read_coco(path: Path) -> Outcomes:
     return read_coco(path)
 
 
+def _write_voc(target: Target) -> Writer:
+    from predsession.export.voc import VocWriter
+
+    return VocWriter(target)
+
+
+def _read_voc(path: Path) -> Outcomes:
+    from predsession.export.voc import read_voc
+
+    return read_voc(path)
+
+
+def _write_labelme(target: Target) -> Writer:
+    from predsession.export.labelme import LabelMeWriter
+
+    return LabelMeWriter(target)
+
+
+def _read_labelme(path: Path) -> Outcomes:
+    from predsession.export.labelme_reading import read_labelme
+
+    return read_labelme(path)
+
+
+def _write_supervisely(target: Target) -> Writer:
+    from predsession.export.supervisely import SuperviselyWriter
+
+    return SuperviselyWriter(target)
+
+
+def _read_supervisely(path: Path) -> Outcomes:
+    from predsession.export.supervisely import read_supervisely
+
+    return read_supervisely(path)
+
+
 def _write_video(target: Target) -> Writer:
     from predsession.export.video import VideoExport
 
@@ -119,6 +155,23 @@ FORMATS = {
             _read_parquet,
         ),
         Format("coco", "COCO: boxes, masks and keypoints in one JSON", (".json",), _write_coco, _read_coco),
+        Format("voc", "Pascal VOC, an XML file a picture", (), _write_voc, _read_voc, takes_images=True),
+        Format(
+            "labelme",
+            "LabelMe, a JSON file a picture",
+            (),
+            _write_labelme,
+            _read_labelme,
+            takes_images=True,
+        ),
+        Format(
+            "supervisely",
+            "a project folder for Supervisely, pictures included",
+            (),
+            _write_supervisely,
+            _read_supervisely,
+            takes_images=True,
+        ),
         Format(
             "video",
             "a clip with what was found, and tracks",

@@ -1,0 +1,246 @@
+"""Supervisely's project folder: ``meta.json``, and in each dataset pictures and annotations.
+
+The annotation is the wire's own, so every geometry survives. Where predictions come from is under the key
+``predsession``, which their SDK passes over. The folders of the pictures become datasets, nested as they are
+(``a/datasets/b/img/1.jpg``); pictures without a folder go into the dataset ``ds0``. A picture without a file
+keeps its annotation, which is read back, but their SDK does not list it.
+
+References
+----------
+https://docs.supervisely.com/data-organization/00_ann_format_navi
+Supervisely 6.74.51, `supervisely.project.project`: which names of folders are passed over, and which pictures
+are listed.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+from predsession.errors import ItemError, PredSessionError, SourceError
+from predsession.export.facts import OURS, facts_of
+from predsession.export.folders import picture_path, read_whole, write_whole
+from predsession.export.growingmeta import ids_of
+from predsession.export.places import Places
+from predsession.export.projectmeta import ProjectMeta
+from predsession.export.putting import put_picture
+from predsession.export.sdkobjects import SdkObjects
+from predsession.export.target import Images, Target, on_disk, prepare_folder
+from predsession.export.writing import Closing
+from predsession.prediction import Prediction
+from predsession.wire.jsontext import loads
+from predsession.wire.jsontypes import JSON, JSONObject, as_object
+from predsession.wire.meta import ModelMeta
+
+META, PICTURES, ANNOTATIONS, NESTED = "meta.json", "img", "ann", "datasets"
+LOOSE = "ds0"
+"""The dataset of pictures without a folder."""
+_PASSED_OVER = ("ann", "blob", "datasets", "img", "img_info", "meta", "seg")
+"""Their SDK opens no folder whose name ends so: "Hermann" as little as "ann"."""
+_SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"))
+"""Of pictures that their SDK lists and that anything can write; others become PNG."""
+
+
+class SuperviselyWriter(Closing):
+    """Writes each prediction into a file of its own as it comes, and its picture beside.
+
+    Parameters
+    ----------
+    target : Target
+        The folder. Pictures are copied, or linked if that is wanted: without them it is no project.
+
+    Raises
+    ------
+    SourceError
+        If it holds something and may not be touched, cannot be written to, or its ``meta.json`` is damaged.
+    """
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        prepare_folder(target)
+        self._folder = target.path
+        self._images: Images = target.images or "copy"
+        self._places = Places(target.root)
+        self._meta = ProjectMeta(_known(target.path))
+        self._objects = SdkObjects(self._meta, self.left_out)
+
+    def write(self, outcome: Prediction | ItemError) -> None:
+        """Write one outcome.
+
+        Parameters
+        ----------
+        outcome : Prediction or ItemError
+            One without objects has a file, too.
+
+        Raises
+        ------
+        DiskError
+            If it cannot be written; names the file.
+        """
+        if isinstance(outcome, ItemError):
+            self.left_out["item errors"] += 1
+            return
+        shown = _with_picture(outcome)
+        place = self._places.place(shown)
+        dataset, name = dataset_of(place.parent), place.name
+        annotation = self._objects.annotation_of(outcome)
+        facts = {key: value for key, value in facts_of(outcome).items() if key != "tags"}
+        annotation[OURS] = {**facts, "class_ids": {**ids_of(outcome)}}
+        if self._meta.has_grown:
+            # Before what needs it: whoever opens the folder at any time can read all that is in it.
+            self._write_meta()
+        self._make_folders(dataset)
+        if not put_picture(shown, self._folder / dataset / PICTURES, PurePath(name), how=self._images):
+            self.left_out["pictures that are gone"] += 1
+        # Escaped, since a file name that is not UTF-8 can be written in no other way.
+        content = json.dumps(annotation, separators=(",", ":")).encode()
+        write_whole(self._folder / dataset / ANNOTATIONS / f"{name}.json", content)
+
+    def finish(self) -> None:
+        """Complete the folder: a project without any prediction has a ``meta.json``, too."""
+        if self._meta.has_grown or not (self._folder / META).exists():
+            self._write_meta()
+
+    def _write_meta(self) -> None:
+        """Write what is known of classes and tags."""
+        write_whole(self._folder / META, json.dumps(self._meta.to_json(), indent=1).encode())
+
+    def _make_folders(self, dataset: PurePath) -> None:
+        """Make a dataset, and those that it lies in: each has both folders, or their SDK warns."""
+        for each in (dataset, *dataset.parents):
+            place = self._folder / each
+            if each.name in ("", NESTED) or (place / ANNOTATIONS).is_dir():
+                continue
+            with on_disk(place):
+                for inner in (PICTURES, ANNOTATIONS):
+                    (place / inner).mkdir(parents=True, exist_ok=True)
+
+
+def _known(folder: Path) -> JSONObject:
+    """Return what a project that is there says of its classes: annotations that stay need them."""
+    file = folder / META
+    return _document(file) if file.is_file() else {}
+
+
+def _document(file: Path) -> JSONObject:
+    """Read a JSON object."""
+    try:
+        value = loads(read_whole(file))
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{file}: not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise SourceError(f"{file}: not a JSON object")
+    return value
+
+
+def _with_picture(prediction: Prediction) -> Prediction:
+    """Have a picture of a kind that their SDK does not list written as one that it does."""
+    name = prediction.path or prediction.name
+    if prediction.frame_index is not None or PurePath(name).suffix.lower() in _SUFFIXES:
+        return prediction
+    path = None if prediction.path is None else f"{prediction.path}.png"
+    return replace(prediction, path=path, name=f"{prediction.name}.png", loader=prediction.load_image)
+
+
+def dataset_of(folder: PurePath) -> PurePath:
+    """Return the dataset for the pictures of a folder.
+
+    Parameters
+    ----------
+    folder : PurePath
+        Relative.
+
+    Returns
+    -------
+    PurePath
+        ``a/b`` becomes ``a/datasets/b``. A name that their SDK would pass over gets a ``_``, and so does one
+        that ends in ``_`` for that reason already: no two folders become one.
+    """
+    names = [f"{part}_" if _is_taken(part) else part for part in folder.parts] or [LOOSE]
+    return PurePath(f"/{NESTED}/".join(names))
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a folder's name means something else in a project."""
+    bare = name.rstrip("_")
+    return bare.endswith(_PASSED_OVER) or bare.casefold() == LOOSE
+
+
+def read_supervisely(path: Path) -> Iterator[Prediction]:
+    """Read the annotations of a project folder.
+
+    Parameters
+    ----------
+    path : Path
+        With ``meta.json`` and datasets.
+
+    Yields
+    ------
+    Prediction
+        Dataset by dataset, a parent before what is nested in it, in the order of names.
+
+    Raises
+    ------
+    SourceError
+        If a file is damaged; names it.
+    """
+    try:
+        meta = ModelMeta.from_json(_document(path / META))
+    except PredSessionError as error:
+        said = str(error)
+        raise SourceError(said if said.startswith(str(path)) else f"{path / META}: {said}") from None
+    for number, file in enumerate(_annotations(path)):
+        try:
+            yield _prediction(file, number, meta)
+        except SourceError:
+            raise
+        except PredSessionError as error:
+            raise SourceError(f"{file}: not an annotation of Supervisely ({error})") from None
+
+
+def _annotations(folder: Path) -> Iterator[Path]:
+    """List the annotations of the datasets in a folder."""
+    try:
+        datasets = sorted(each for each in folder.iterdir() if each.is_dir())
+        for dataset in datasets:
+            if (dataset / ANNOTATIONS).is_dir():
+                yield from sorted((dataset / ANNOTATIONS).glob("*.json"))
+            if (dataset / NESTED).is_dir():
+                yield from _annotations(dataset / NESTED)
+    except OSError as error:
+        raise SourceError(f"{folder} cannot be read ({error.strerror or error})") from None
+
+
+def _picture(folder: Path, name: str) -> Path:
+    """Return an annotation's picture; in old projects, an annotation's name is without its suffix."""
+    if (folder / name).is_file():
+        return folder / name
+    return next(iter(sorted(folder.glob(f"{glob.escape(name)}.*"))), folder / name)
+
+
+def _prediction(file: Path, number: int, meta: ModelMeta) -> Prediction:
+    """Read one annotation."""
+    annotation = dict(_document(file))
+    facts = as_object(annotation.pop(OURS, None))
+    name = file.name.removesuffix(".json")
+    beside = _picture(file.parent.parent / PICTURES, name)
+    said = facts.get("path")
+    item: dict[str, JSON] = {key: value for key, value in facts.items() if key not in ("tags", "class_ids")}
+    index = facts.get("index")
+    made = Prediction.from_wire(
+        {
+            **item,
+            "path": picture_path(said if isinstance(said, str) else "", beside),
+            "annotation": annotation,
+        },
+        meta=meta,
+        index=index if isinstance(index, int) else number,
+        name="" if "name" in facts else beside.name,
+        path=None,
+        url=None,
+    )
+    ids = {key: value for key, value in as_object(facts.get("class_ids")).items() if isinstance(value, int)}
+    return replace(made, ids=ids) if "class_ids" in facts else made
