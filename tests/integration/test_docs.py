@@ -22,7 +22,12 @@ from predsession import errors
 from predsession.cli import _parser
 
 WITH_PYTHON = [document for document in DOCUMENTS if documents.of(document, "python")]
-RUN_ALL = "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path, run_name='__main__')"
+RUN_ALL = """
+import runpy, sys
+for path in sys.argv[1:]:
+    runpy.run_path(path, run_name="__main__")
+print("all have run")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +60,7 @@ def test_every_python_block_runs(document: Path, tmp_path: Path, around: Surroun
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("all have run\n"), "one of them ended the process"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

@@ -32,6 +32,8 @@ COMPARED = {"docs/protocol.md"}
 """tests/integration/test_server_docs.py runs these, and compares what they print."""
 ENDLESS = re.compile(r"predsession stream (?!.*--no-follow)")
 """Goes on until it is told to end."""
+STARTED: set[str] = set()
+"""Servers that have answered: several documents begin with the same one."""
 SHOWN = [document for document in DOCUMENTS if documents.commands(document)]
 
 
@@ -44,7 +46,9 @@ def around() -> Iterator[Surroundings]:
 
 def serves(line: str, place: Path, around: Surroundings) -> None:
     """Start the server on free ports, ask whether it is ready, and end it."""
-    line = re.sub(r"(--(?:oip-)?grpc 127\.0\.0\.1):\d+", r"\1:0", line.partition(" #")[0])
+    line = re.sub(r"(--(?:oip-)?grpc 127\.0\.0\.1):\d+", r"\1:0", line.partition(" #")[0].rstrip())
+    if line in STARTED:
+        return
     with subprocess.Popen(
         ["bash", "-c", f"{line} --port 0 --announce --follow-stdin"],
         cwd=place,
@@ -62,6 +66,7 @@ def serves(line: str, place: Path, around: Surroundings) -> None:
                 assert answer.status == 200
         _, said = process.communicate(timeout=PATIENCE)  # which closes its stdin
     assert (bool(announced), process.returncode) == (True, 0), said
+    STARTED.add(line)
 
 
 def goes_on(line: str, place: Path, around: Surroundings) -> None:
