@@ -14,6 +14,7 @@ PUBLIC = (
     "predsession",
     "predsession.doctor",
     "predsession.edge",
+    "predsession.plots",
     "predsession.stream",
     "predsession.tensor",
     "predsession.testing",
@@ -60,7 +61,8 @@ def _class(name: str, kind: type) -> Iterator[str]:
     if issubclass(kind, enum.Enum):
         yield from (f"    {member.name} = {member.value!r}" for member in kind)
         return
-    if "__init__" in _attributes(kind) or hasattr(kind, "_fields"):
+    made_by_users = not getattr(kind, "_is_protocol", False)
+    if made_by_users and ("__init__" in _attributes(kind) or hasattr(kind, "_fields")):
         yield f"    {name}{_signature(kind)}"
     fields = {*getattr(kind, "__dataclass_fields__", ()), *getattr(kind, "_fields", ())}
     for attribute, value in sorted(_attributes(kind).items()):

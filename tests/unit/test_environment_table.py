@@ -65,9 +65,8 @@ def _asked(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _read_in(path: Path, shared: dict[str, list[str]]) -> Iterator[str]:
+def _read_in(path: Path, text: str, shared: dict[str, list[str]]) -> Iterator[str]:
     """Yield each variable that a file reads."""
-    text = path.read_text("utf-8")
     if path.suffix != ".py":
         yield from set(IN_SHELL.findall(text)) - SHELLS_OWN
         return
@@ -88,17 +87,22 @@ def read() -> dict[str, set[str]]:
     """Return each variable that is read, with the folders in which it is."""
     there = [path for place in PLACES for path in sorted((ROOT / place).rglob("*")) if path.is_file()]
     files = [path for path in there if path.suffix in {"", ".py"} and path != Path(__file__)]
+    # Somebody else's variables are in two of them; and most need not be parsed.
+    texts = {path: path.read_text("utf-8") for path in files
+             if "theirs" not in path.parts and path.name != "supervisely_server.py"}  # fmt: skip
+    texts = {
+        path: text for path, text in texts.items() if not path.suffix or re.search("environ|_VARIABLE", text)
+    }
     shared: dict[str, list[str]] = {}
-    for path in files:
-        if path.suffix == ".py":
-            shared.update({name: texts for name, texts in _texts(ast.parse(path.read_text("utf-8"))).items()
-                           if name.endswith("_VARIABLE")})  # fmt: skip
-    found: dict[str, set[str]] = {}
-    for path in files:
-        if "theirs" not in path.parts and path.name != "supervisely_server.py":  # somebody else's variables
-            for name in set(_read_in(path, shared)) - PASSED_ON:
-                found.setdefault(name, set()).add(path.relative_to(ROOT).parts[0])
-    return found
+    for path, text in texts.items():
+        if path.suffix:
+            found = _texts(ast.parse(text)).items()
+            shared.update({name: values for name, values in found if name.endswith("_VARIABLE")})
+    places: dict[str, set[str]] = {}
+    for path, text in texts.items():
+        for name in set(_read_in(path, text, shared)) - PASSED_ON:
+            places.setdefault(name, set()).add(path.relative_to(ROOT).parts[0])
+    return places
 
 
 def test_each_variable_that_is_read_is_in_the_table_and_no_other() -> None:
