@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from predsession.cells import iterating
 from predsession.checks import check_seconds
 from predsession.errors import ItemError, JobTimeoutError, SessionClosedError, SourceError
 from predsession.jobs.batch import Outcome
@@ -96,6 +97,7 @@ class SessionTaking(SessionViews):
         """Return the next outcome, None at the end; any error closes the session."""
         if self._ended:
             return None
+        iterating(self._close_because, self._progress)
         if self._closed:
             raise self._closed_error()
         try:
@@ -141,6 +143,11 @@ class SessionTaking(SessionViews):
         self._first_error = error
         self._close_after(error)
 
+    def _close_because(self, error: BaseException) -> None:
+        """Close because of an error that came from outside, unless the end is there already."""
+        if not self._ended and not self._closed:
+            self._fail(error)
+
     def _closed_error(self) -> SessionClosedError:
         """Make the error for a session that is asked for more."""
         error = SessionClosedError("the session is closed; open a new one to run the rest")
@@ -161,6 +168,7 @@ class SessionTaking(SessionViews):
 
         if self._steps is None:
             self._steps = AsyncSteps()
+        iterating(self._close_because, self._progress)
         return await self._steps.next(self._take)
 
     # Into files.

@@ -1,11 +1,8 @@
-"""Every example runs: scripts as a user calls them, notebooks in a real kernel."""
+"""Every example script runs as a user calls it; the notebooks do in test_notebook.py."""
 
 from __future__ import annotations
 
-import base64
-import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -13,10 +10,6 @@ import urllib.request
 from pathlib import Path
 
 import makers
-import nbformat
-import pytest
-from nbclient import NotebookClient
-from PIL import Image
 
 from predsession import Prediction
 from predsession.testing import RunningServer
@@ -30,22 +23,6 @@ def run(name: str, *arguments: str | Path, code: int = 0) -> subprocess.Complete
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == code, done.stderr
     return done
-
-
-def execute(name: str, url: str) -> list[nbformat.NotebookNode]:
-    """Run a notebook in its own folder; return the outputs of all its cells."""
-    notebook = nbformat.read(EXAMPLES / "notebooks" / name, as_version=4)
-    client = NotebookClient(
-        notebook, timeout=100, kernel_name="python3", resources={"metadata": {"path": EXAMPLES / "notebooks"}}
-    )
-    client.execute(env={**os.environ, "PREDSESSION_URL": url})
-    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
-
-
-def pictures(outputs: list[nbformat.NotebookNode]) -> list[Image.Image]:
-    """Return the PNG pictures among the outputs."""
-    data = [output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})]
-    return [Image.open(io.BytesIO(base64.b64decode(each))) for each in data]
 
 
 def test_a_batch_folder(detector: str, tmp_path: Path) -> None:
@@ -70,25 +47,3 @@ def test_by_ids(tmp_path: Path) -> None:
             annotation = json.load(answer)
     assert sum("person" in line for line in done.stdout.splitlines()) == 2
     assert [each["classTitle"] for each in annotation["objects"]] == ["person"]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_the_folder_notebook(detector: str) -> None:
-    """Its predictions show pictures inline."""
-    outputs = execute("folder.ipynb", detector)
-    pages = [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
-    assert any("data:image/" in page and "person" in page for page in pages)
-    text = "".join(output.get("text", "") for output in outputs)
-    assert "dining table" in text
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_the_tracking_notebook(detector: str) -> None:
-    """It finds tracks, and plots them on a frame."""
-    outputs = execute("tracking.ipynb", detector)
-    plain = [output.data["text/plain"] for output in outputs if "text/plain" in output.get("data", {})]
-    frames, tracks = next(eval(each) for each in plain if each.startswith("("))
-    assert frames == 120
-    assert 3 <= tracks <= 40
-    (plot,) = pictures(outputs)
-    assert plot.width > 300

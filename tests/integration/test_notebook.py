@@ -1,14 +1,27 @@
-"""A session in a real notebook kernel: its bar with and without widgets, its predictions' display."""
+"""Sessions and predictions in a real notebook kernel: what is shown, and what an interrupt leaves behind."""
 
 from __future__ import annotations
 
+import base64
+import io
+import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
+import requests
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
 from nbclient import NotebookClient
+from PIL import Image
 
 SAMPLES = Path(__file__).parents[1] / "samples"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "notebooks"
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 RUN = """
 from predsession import PredictionSession
@@ -26,23 +39,35 @@ def execute(*cells: str) -> list[nbformat.NotebookNode]:
     return outputs
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def execute_example(name: str, url: str) -> list[nbformat.NotebookNode]:
+    """Run an example in its own folder; return the outputs of all its cells."""
+    notebook = nbformat.read(EXAMPLES / name, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "it is shipped without outputs"
+    NotebookClient(
+        notebook, timeout=100, kernel_name="python3", resources={"metadata": {"path": EXAMPLES}}
+    ).execute(env={**os.environ, "PREDSESSION_URL": url})
+    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+
+
+def shown(outputs: list[nbformat.NotebookNode], kind: str) -> list[str]:
+    """Return the outputs of a kind."""
+    return [output.data[kind] for output in outputs if kind in output.get("data", {})]
+
+
 @pytest.mark.parametrize("widgets", [True, False])
 def test_a_session_in_a_notebook(detector: str, widgets: bool) -> None:
     """The bar is a widget, or text where ipywidgets is missing; a prediction shows itself."""
     hide = "" if widgets else "import sys; sys.modules['ipywidgets'] = None"
     outputs = execute(hide, RUN.format(url=detector, photo=str(SAMPLES / "astronaut.jpg")))
-    kinds = {kind for output in outputs for kind in output.get("data", {})}
     text = "".join(output.get("text", "") for output in outputs)
-    assert ("application/vnd.jupyter.widget-view+json" in kinds) is widgets
+    assert bool(shown(outputs, "application/vnd.jupyter.widget-view+json")) is widgets
     if not widgets:
         assert "3/3" in text
-    (page,) = [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
+    (page,) = shown(outputs, "text/html")
     assert "person" in page
     assert "data:image/" in page
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_async_for_in_a_notebook(detector: str) -> None:
     """At the top level of a cell, in the loop that the kernel runs."""
     cell = f"""
@@ -51,3 +76,127 @@ async with PredictionSession({detector!r}, [{str(SAMPLES / "astronaut.jpg")!r}] 
     print(len([prediction async for prediction in session]))
 """
     assert [output.text for output in execute(cell)] == ["3\n"]
+
+
+def test_the_folder_notebook(detector: str) -> None:
+    """The session, the grid, a prediction and the table are shown, and both plots are one picture."""
+    outputs = execute_example("folder.ipynb", detector)
+    session, together, one, table = shown(outputs, "text/html")
+    assert "4 of 4 taken" in session
+    assert together.count("data:image/jpeg") == 4
+    assert one.count("data:image/jpeg") == 1
+    for page in (session, together, one, table):
+        assert "person" in page
+    (plot,) = shown(outputs, "image/png")
+    assert Image.open(io.BytesIO(base64.b64decode(plot))).width > 600
+
+
+def test_the_video_notebook(detector: str) -> None:
+    """It finds tracks, shows frames, and plots counts and ways."""
+    outputs = execute_example("video.ipynb", detector)
+    frames, tracks = eval(shown(outputs, "text/plain")[0])
+    assert frames == 120
+    assert 3 <= tracks <= 40
+    session, together, one = shown(outputs, "text/html")
+    assert "120 of 120 taken" in session
+    assert "frame 90" in together
+    assert ">track<" in one
+    assert len(shown(outputs, "image/png")) == 2
+
+
+# -- interrupts ----------------------------------------------------------------------------------------
+
+
+class Kernel:
+    """A kernel whose cells can be interrupted."""
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self._manager = manager
+        self._client = client
+
+    def run(self, cell: str, *, interrupt_at: str = "") -> list[tuple[str, dict[str, Any]]]:
+        """Run a cell, interrupt it once it has printed something; return the messages until it is idle."""
+        asked, messages = self._client.execute(cell), list[tuple[str, dict[str, Any]]]()
+        while True:
+            message = self._client.get_iopub_msg(timeout=60)
+            if message["parent_header"].get("msg_id") != asked:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            messages.append((kind, content))
+            if kind == "status" and content["execution_state"] == "idle":
+                return messages
+            if interrupt_at and interrupt_at in content.get("text", ""):
+                self._manager.interrupt_kernel()
+                interrupt_at = ""
+
+    def text(self, messages: list[tuple[str, dict[str, Any]]], name: str) -> str:
+        """Return what a cell wrote to a stream."""
+        return "".join(
+            content["text"] for kind, content in messages if kind == "stream" and content["name"] == name
+        )
+
+
+@pytest.fixture(params=[True, False], ids=["widgets", "text"], scope="module")
+def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
+    """One with widgets, one without."""
+    manager, client = start_new_kernel()
+    made = Kernel(manager, client)
+    made.widgets = request.param  # type: ignore[attr-defined]
+    made.run("" if request.param else "import sys; sys.modules['ipywidgets'] = None")
+    # What tqdm says about missing widgets, it says here.
+    made.run("import asyncio, time, tqdm.auto\nfrom predsession import PredictionSession")
+    yield made
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+LOOPS = {
+    "waiting": "for p in session: print('GO') if p.index == 2 else None",
+    "in the body": "for p in session:\n    print('GO') if p.index == 2 else None\n    time.sleep(0.3)",
+    "async": "async for p in session: print('GO') if p.index == 2 else None",
+    "async, in the body": (
+        "async for p in session:\n    print('GO') if p.index == 2 else None\n    await asyncio.sleep(0.3)"
+    ),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_an_interrupted_cell_leaves_nothing_behind(
+    kernel: Kernel, ours: str, numbered: Callable[..., list[Path]], loop: str
+) -> None:
+    """Wherever the interrupt comes: no job on the server, a bar that is ended, and the notebook goes on.
+
+    Nothing here closes the session: the cell has no ``with``.
+    """
+    folder = str(numbered(60)[0].parent)
+    begin = f"session = PredictionSession({ours!r}, {folder!r}, show_progress=True, delay=0.1)\n"
+    messages = kernel.run(begin + loop, interrupt_at="GO")
+    names = [content["ename"] for kind, content in messages if kind == "error"]
+    assert names in (["KeyboardInterrupt"], ["CancelledError"])
+    bar = kernel.text(messages, "stderr")
+    if kernel.widgets:  # type: ignore[attr-defined]
+        states = [content["data"].get("state", {}) for kind, content in messages if kind == "comm_msg"]
+        assert states[-1] == {"bar_style": "danger"}
+        assert not bar
+    else:
+        assert bar.endswith("\n")
+        assert bar.count("\n") == 1
+    until = time.monotonic() + 30
+    while requests.post(f"{ours}/list_inference_requests", json={"state": {}}, timeout=10).json()["requests"]:
+        assert time.monotonic() < until, "a job is left on the server"
+        time.sleep(0.05)
+    after = kernel.run("print(session.status().closed, 'interrupted' in session._repr_html_(), 1 + 1)")
+    assert kernel.text(after, "stdout") == "True True 2\n"
+    again = kernel.run(f"print(len(list(PredictionSession({ours!r}, {folder!r}))))")
+    assert kernel.text(again, "stdout") == "60\n"
+
+
+def test_an_interrupt_leaves_other_sessions_alone(
+    kernel: Kernel, ours: str, numbered: Callable[..., list[Path]]
+) -> None:
+    """A session that the interrupted cell did not iterate is open, and goes on where it was."""
+    folder = str(numbered(6)[0].parent)
+    kernel.run(f"session = PredictionSession({ours!r}, {folder!r})\nfirst = session.next()")
+    kernel.run("print('GO')\ntime.sleep(30)", interrupt_at="GO")
+    after = kernel.run("print([p.index for p in session])")
+    assert kernel.text(after, "stdout") == "[1, 2, 3, 4, 5]\n"
