@@ -70,6 +70,8 @@ def candidates(target: str, module: str, class_: str) -> list[str]:
     owner, _, member = target.rpartition(".")
     public = known.get(owner, owner)
     names = [known.get(target, target), f"{module}.{class_}.{target}", f"{public}.{member}"]
+    if target.startswith("predsession."):
+        names.append(member)  # JSON, Loader: words that docs/reference/index.md explains
     if owner and is_parameter(member, *public.rpartition(".")[::2]):
         names.append(public)  # Prediction.index, a field
     return names
