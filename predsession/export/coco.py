@@ -12,7 +12,6 @@ https://cocodataset.org/#format-data
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -24,14 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ItemError
-from predsession.export.facts import OURS, facts_of, tags_to_json, without_score
+from predsession.export.facts import OURS, facts_of, json_bytes, tags_to_json, without_score
+from predsession.export.keypoints import has_keypoints, joints_of, keypoint_ids, labels_of, points_of
 from predsession.export.outlines import MASKS
 from predsession.export.places import Places
 from predsession.export.rle import pack, runs_of
 from predsession.export.spooled import Spooled
 from predsession.export.target import Target
 from predsession.prediction import Prediction
-from predsession.wire.jsontext import dumps
 from predsession.wire.jsontypes import JSON
 
 Segmentation = tuple[JSON, float]
@@ -74,14 +73,15 @@ class CocoWriter(Spooled):
                 self.classes.number(title)
             for row in range(len(outcome)):
                 self._outlined |= outcome.shapes[row] in MASKS or bool(outcome.polygons[row])
-                if _has_keypoints(outcome, row):
-                    self._keypoints.setdefault(outcome.classes[row], {}).update(_keypoint_ids(outcome, row))
+                if has_keypoints(outcome, row):
+                    ids = dict.fromkeys(keypoint_ids(outcome, row))
+                    self._keypoints.setdefault(outcome.classes[row], {}).update(ids)
 
     def _document(self, predictions: Iterator[Prediction], draft: Path) -> None:
         """Write the document: annotations into it at once, pictures behind them in the end."""
         with draft.open("wb") as file, tempfile.TemporaryFile(dir=draft.parent) as images:
             head: dict[str, JSON] = {"info": {"description": "Predictions", "version": "1"}, "licenses": []}
-            file.write(_json(head)[:-1] + b',"categories":[')
+            file.write(json_bytes(head)[:-1] + b',"categories":[')
             _put(file, map(self._category, self.classes.titles.items()))
             file.write(b'],\n"annotations":[')
             _put(images, self._pictures(predictions, file))
@@ -97,15 +97,8 @@ class CocoWriter(Spooled):
         ours: dict[str, JSON] = {"class_id": -1 if info is None else number}
         category: dict[str, JSON] = {"id": number + 1, "name": title, "supercategory": ""}
         if ids:
-            nodes = info.skeleton.nodes if info and info.skeleton else ()
-            edges = info.skeleton.edges if info and info.skeleton else ()
-            labels = {node.id: node.label or node.id for node in nodes}
-            category["keypoints"] = [labels.get(each, each) for each in ids]
-            category["skeleton"] = [
-                [ids.index(edge.src) + 1, ids.index(edge.dst) + 1]
-                for edge in edges
-                if edge.src in ids and edge.dst in ids
-            ]
+            category["keypoints"] = labels_of(info, ids)
+            category["skeleton"] = [[first + 1, second + 1] for first, second in joints_of(info, ids)]
             ours["keypoint_ids"] = ids
         return {**category, OURS: {**ours, **({} if info is None else info.to_json())}}
 
@@ -156,9 +149,10 @@ class CocoWriter(Spooled):
             annotation["segmentation"] = segmentation
         if tracks is not None and tracks[row] >= 0:
             annotation["track_id"] = int(tracks[row])
-        if _has_keypoints(prediction, row):
-            points = _keypoints(prediction, row, list(self._keypoints[title]))
-            annotation |= {"keypoints": points, "num_keypoints": sum(flag > 0 for flag in points[2::3])}
+        if has_keypoints(prediction, row):
+            points = points_of(prediction, row, list(self._keypoints[title]))
+            annotation["keypoints"] = [number for point in points for number in point]
+            annotation["num_keypoints"] = sum(flag > 0 for _, _, flag in points)
         if others:
             annotation[OURS] = {"tags": tags_to_json(others)}
         return annotation
@@ -194,35 +188,6 @@ def _facts(prediction: Prediction) -> dict[str, JSON]:
     return facts
 
 
-def _has_keypoints(prediction: Prediction, row: int) -> bool:
-    """Whether an object has a keypoint; one that is nowhere and not seen is none."""
-    return bool(prediction.keypoints[row].any())
-
-
-def _keypoint_ids(prediction: Prediction, row: int) -> dict[str, None]:
-    """Return the ids of the keypoints that an object of this class has: its skeleton's, and those found."""
-    info, ids = prediction.meta.find(prediction.classes[row]), prediction.keypoint_ids
-    if prediction.shapes[row] == "point":
-        return {"": None}
-    if info and info.skeleton:
-        first: Iterable[str] = info.skeleton.ids
-    else:
-        others = {key for each in prediction.meta.classes if each.skeleton for key in each.skeleton.ids}
-        first = [key for key in ids if key and key not in others]
-    found = [key for key, point in zip(ids, prediction.keypoints[row], strict=True) if point.any()]
-    return dict.fromkeys((*first, *found))
-
-
-def _keypoints(prediction: Prediction, row: int, ids: list[str]) -> list[float]:
-    """Return x, y, v of each keypoint: v is 2 where it is seen, 1 where it is not, 0 where there is none."""
-    column = {key: number for number, key in enumerate(prediction.keypoint_ids)}
-    flat: list[float] = []
-    for key in ids:
-        point = prediction.keypoints[row, column[key]] if key in column else np.zeros(3, np.float32)
-        flat += (*_short(point[:2]), 2 if point[2] else int(point[:2].any()))
-    return flat
-
-
 def _short(values: npt.NDArray[np.float32]) -> list[float]:
     """Return numbers as the shortest decimals that are the same float32."""
     return [float(str(value)) for value in values.ravel()]
@@ -250,12 +215,4 @@ def _area(ring: npt.NDArray[np.float32]) -> float:
 
 def _put(file: BinaryIO, items: Iterable[JSON]) -> None:
     """Write the items of a JSON list, a line each."""
-    file.writelines((b",\n" if number else b"\n") + _json(item) for number, item in enumerate(items))
-
-
-def _json(value: JSON) -> bytes:
-    """Return a value as JSON; a file name that is not UTF-8 has lone surrogates, which are escaped."""
-    try:
-        return dumps(value)
-    except TypeError:
-        return json.dumps(value).encode()
+    file.writelines((b",\n" if number else b"\n") + json_bytes(item) for number, item in enumerate(items))

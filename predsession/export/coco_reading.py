@@ -23,6 +23,7 @@ from predsession.errors import ProtocolError, SourceError
 from predsession.export.coco import CROWD
 from predsession.export.facts import OURS, Found, is_box, prediction_from
 from predsession.export.folders import read_whole
+from predsession.export.keypoints import node_of
 from predsession.export.rle import crop_of, unpack
 from predsession.prediction import Prediction
 from predsession.wire.colors import named_color
@@ -207,21 +208,22 @@ def _found(document: _Document, one: Fields, size: Size, *, scored: bool) -> Fou
         raise one.broken("category_id", f"there is no category {shown(one.item.get('category_id'))}")
     try:
         mask, parts = _segmentation(one, size)
-        box = _box(one, mask, parts)
+        box = _rounded(_box(one, mask, parts))
         if len(parts) > 1:
             mask, parts = _filled(size, parts), []
     except ValueError as error:
         raise one.broken("segmentation", str(error)) from None
-    if parts and is_box(parts[0]) and (*parts[0][0].tolist(), *parts[0][2].tolist()) == box:
-        parts = []  # the box again: what documents say of an object that has no outline
+    rings = [each.astype(np.float32) for each in parts]
+    if rings and is_box(rings[0]) and (*rings[0][0].tolist(), *rings[0][2].tolist()) == box:
+        rings = []  # the box again: what documents say of an object that has no outline
     track = one.item.get("track_id")
     crowd = [Tag(CROWD, 1)] if one.item.get(CROWD) == 1 else []
     return Found(
         title=category.title,
-        box=_rounded(box),
+        box=box,
         score=_score(one) if scored else None,
         mask=mask,
-        rings=[each.astype(np.float32) for each in parts] or None,
+        rings=rings or None,
         nodes=_nodes(one, category.keypoint_ids),
         tags=[*Fields({"tags": as_object(one.item.get(OURS)).get("tags")}, one.owner).tags(), *crowd],
         track=None if track is None else one.whole(track, "track_id"),
@@ -275,7 +277,9 @@ def _segmentation(one: Fields, size: Size) -> tuple[MaskCrop | None, list[Floats
     if isinstance(value, Mapping):
         return _mask(one.inner("segmentation"), size), []
     parts = one.array(value, "segmentation")
-    flat = [_numbers(one, each, "segmentation") for each in (parts if as_list(parts[0]) else [parts])]
+    flat = [
+        _numbers(one, each, "segmentation") for each in (parts if isinstance(parts[0], list) else [parts])
+    ]
     if any(len(each) % 2 or not len(each) for each in flat):
         raise one.broken("segmentation", "a polygon is no list of x, y, x, y, ...")
     return None, [each.reshape(-1, 2) for each in flat]
@@ -317,4 +321,4 @@ def _nodes(one: Fields, ids: tuple[str, ...]) -> list[Node]:
         return []
     rows = points.astype(np.float32).reshape(-1, 3).tolist()
     names = ids or tuple(map(str, range(len(rows))))
-    return [Node(name, x, y, flag >= 2) for name, (x, y, flag) in zip(names, rows, strict=True)]
+    return [node_of(name, x, y, flag) for name, (x, y, flag) in zip(names, rows, strict=True)]

@@ -5,6 +5,7 @@ Formats that let a stranger's key pass, such as COCO, carry these under the key 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from predsession.prediction import Prediction
 from predsession.wire.annotation import annotation_from_arrays
 from predsession.wire.fields import Tag
 from predsession.wire.geometry import Box, MaskCrop, Node, Size
+from predsession.wire.jsontext import dumps
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.meta import ModelMeta
 
@@ -237,3 +239,22 @@ def is_box(ring: npt.NDArray[np.floating]) -> bool:
     (x1, y1), (x2, y2) = ring[0].tolist(), ring[2].tolist()
     corners = [[x1, y1], [x2, y1], [x2, y2], [x1, y2]]
     return x2 >= x1 and y2 >= y1 and ring.tolist() in (corners, [corners[0], *corners[:0:-1]])
+
+
+def json_bytes(value: JSON) -> bytes:
+    """Return a value as JSON, whatever texts it holds.
+
+    Parameters
+    ----------
+    value : JSON
+        A file name that is not UTF-8 has lone surrogates; those are escaped.
+
+    Returns
+    -------
+    bytes
+        On one line.
+    """
+    try:
+        return dumps(value)
+    except TypeError:
+        return json.dumps(value).encode()
