@@ -10,7 +10,7 @@ from pathlib import Path, PureWindowsPath
 
 import numpy as np
 
-from predsession.errors import PredSessionError, SourceError
+from predsession.errors import PredSessionError, ProtocolError, SourceError
 from predsession.export.facts import OURS, Found, prediction_from
 from predsession.export.folders import files_below, picture_path, read_whole
 from predsession.export.growingmeta import GrowingMeta
@@ -122,12 +122,20 @@ def _shape(fields: Fields, size: Size) -> _Shape:
     group = fields.item.get("group_id")
     mask = None
     if kind == "mask":
-        pixels = decode_mask(fields.text("mask"), within=size)
-        x, y = (math.floor(min(side)) for side in zip(*points, strict=True))
-        mask = cut_to(size, MaskCrop(x, y, pixels))
+        mask = _mask(fields, points, size)
         points = [(mask.x, mask.y), (mask.x + mask.mask.shape[1] - 1, mask.y + mask.mask.shape[0] - 1)]
     number = None if group is None else fields.whole(group, "group_id")
     return _Shape(fields, fields.text("label"), kind, points, mask, number)
+
+
+def _mask(fields: Fields, points: Sequence[Point], size: Size) -> MaskCrop:
+    """Unpack a mask, whose points are its first pixel and its last."""
+    x, y = (math.floor(min(side)) for side in zip(*points, strict=True))
+    text = fields.text("mask")
+    try:
+        return cut_to(size, MaskCrop(x, y, decode_mask(text, within=size)))
+    except ProtocolError as error:
+        raise fields.broken("mask", str(error)) from None
 
 
 def _circle(fields: Fields, points: Sequence[Point]) -> list[Point]:

@@ -123,7 +123,7 @@ class VocWriter(Closing):
         yield "    <difficult>0</difficult>"
         yield f"    <bndbox>{''.join(f'<{key}>{value}</{key}>' for key, value in corners.items())}</bndbox>"
         if without_score(prediction.object_tags[row])[1]:
-            yield f"    <score>{prediction.scores[row]}</score>"
+            yield f"    <score>{prediction.scores[row]!s}</score>"
         if prediction.track_ids is not None and prediction.track_ids[row] >= 0:
             yield f"    <track_id>{prediction.track_ids[row]}</track_id>"
         yield "  </object>"
