@@ -30,7 +30,6 @@ class Showcase:
     """What a session remembers of its predictions, to show it: a few of them, and counts."""
 
     def __init__(self) -> None:
-        self.objects = 0
         self._counts = Counter[str]()
         self._colors: dict[str, RGB] = {}
         self._first: list[Prediction] = []
@@ -44,7 +43,6 @@ class Showcase:
         prediction : Prediction
             Each, in the order in which they are taken.
         """
-        self.objects += len(prediction)
         counts = prediction.counts()
         for title in counts.keys() - self._colors.keys():
             if len(self._colors) < _MOST_TITLES:
@@ -69,7 +67,7 @@ class Showcase:
         ]
         if len(ranked) > _CLASSES:
             rest = sum(count for _, count in ranked[_CLASSES:])
-            rows.append((f"{len(ranked) - _CLASSES} more classes", f"{rest:,}", ""))
+            rows.append((f"<i>others: {len(ranked) - _CLASSES}</i>", f"{rest:,}", ""))
         return table(("class", "objects", ""), rows, right=(1,)) if rows else ""
 
     def pictures(self) -> str:
@@ -83,7 +81,7 @@ class Showcase:
         while len(self._tiles) < len(self._first):
             # A copy, which takes what was decoded along when it goes.
             self._tiles.append(outcome_tile(replace(self._first[len(self._tiles)])))
-        return tiles(self._tiles, FIRST) if self._tiles else ""
+        return f'<div style="margin-top:.8em">{tiles(self._tiles, FIRST)}</div>' if self._tiles else ""
 
 
 def _length(share: float) -> str:

@@ -119,6 +119,7 @@ def scores(
         )  # fmt: skip
         base += heights
     axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1.06 * max(base.max(), 1))
     axes.set_xlabel("score")
     axes.set_ylabel("objects")
     axes.set_title(f"Scores of {found.objects:,} objects")

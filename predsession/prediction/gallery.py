@@ -144,7 +144,7 @@ def small_picture(prediction: Shown) -> str:
     """
     from predsession.prediction.pictures import inline_picture
 
-    thickness = max(1, round(2.5 * max(prediction.size) / SIDE))
+    thickness = max(1, round(3.5 * max(prediction.size) / SIDE))
     return inline_picture(prediction.visualize(draw_tags=False, thickness=thickness), SIDE)
 
 

@@ -94,8 +94,8 @@ def counted(counts: Mapping[str, int], colors: Mapping[str, RGB], *, most: int) 
         for title, count in ranked[:most]
     ]
     if len(ranked) > most:
-        rest = sum(count for _, count in ranked[most:])
-        parts.append(f'<span style="opacity:.75">and {rest:,} of {len(ranked) - most} more classes</span>')
+        more = len(ranked) - most
+        parts.append(f'<span style="opacity:.75">and {more} more class{"es" if more > 1 else ""}</span>')
     return " ".join(parts)
 
 

@@ -354,7 +354,7 @@ class Prediction(Convertible):
         more = ", ..." if len(titles) > 4 else ""
         return (
             f"<Prediction {self.index} {self.name!r}: {self.size.width} x {self.size.height}, "
-            f"{len(self)} objects{': ' if found else ''}{found}{more}>"
+            f"{len(self)} object{'' if len(self) == 1 else 's'}{': ' if found else ''}{found}{more}>"
         )
 
 
