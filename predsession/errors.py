@@ -127,7 +127,7 @@ class ResponseError(PredSessionError):
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.body_head = body_head[:BODY_HEAD]
+        self.body_head: str = body_head[:BODY_HEAD]
         self.retry_after = retry_after
         self.url = url
 
@@ -179,7 +179,7 @@ class JobError(PredSessionError):
         super().__init__(message)
         self.uuid = uuid
         self.stage = stage
-        self.items = tuple(items)
+        self.items: tuple[str, ...] = tuple(items)
 
 
 class JobFailedError(JobError):
@@ -262,7 +262,7 @@ class ItemError(PredSessionError):
         self.index = index
         self.name = name
         self.path = path
-        self.reason = reason or message
+        self.reason: str = reason or message
 
     def __bool__(self) -> Literal[False]:
         """Return False: there is no prediction here."""

@@ -57,10 +57,10 @@ class EmbeddedServer:
         )
         try:
             announced = self._wait_until_ready()
-            self.url = str(announced["url"])
-            self.grpc = _texts(announced.get("grpc"))
+            self.url: str = str(announced["url"])
+            self.grpc: list[str] = _texts(announced.get("grpc"))
             """Where it speaks the edge runtimes' interface."""
-            self.oip = _texts(announced.get("oip"))
+            self.oip: list[str] = _texts(announced.get("oip"))
             """Where it speaks the Open Inference Protocol over gRPC."""
         except BaseException:
             self.stop()

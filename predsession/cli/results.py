@@ -45,7 +45,7 @@ def _show(args: argparse.Namespace) -> int:
     """Run ``show``."""
     from itertools import islice
 
-    from predsession.stream.dataset import ResultDataset, open_results
+    from predsession.stream import ResultDataset, open_results  # says which extra is missing
     from predsession.stream.tables import open_table
     from predsession.stream.writer import read_letters
 
@@ -91,7 +91,7 @@ def _line(text: str) -> str:
 
 def _export(args: argparse.Namespace) -> int:
     """Run ``export``."""
-    from predsession.stream.dataset import open_results
+    from predsession.stream import open_results  # says which extra is missing
     from predsession.stream.exporting import export
 
     say(f"{args.out} has {export(open_results(args.store), args.out)} rows of {args.store}")

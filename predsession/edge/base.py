@@ -35,7 +35,7 @@ class Connected:
     """
 
     def __init__(self, endpoint: str | None = None) -> None:
-        self.endpoint = find_endpoint(endpoint)
+        self.endpoint: str = find_endpoint(endpoint)
         self._channel = Channel(self.endpoint, Manner(MAX_MESSAGE_BYTES))
 
     def connect(self, timeout: float = 5.0) -> Self:

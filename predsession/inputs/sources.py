@@ -76,7 +76,7 @@ class Source:
 
     def __init__(self, entries: Sequence[str | Content], description: str) -> None:
         self._entries = entries
-        self.description = description
+        self.description: str = description
 
     def __len__(self) -> int:
         return len(self._entries)

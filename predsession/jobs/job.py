@@ -72,7 +72,7 @@ class JobReader:
         self.uuid = uuid
         self.state: JobState | None = None
         """The last answer."""
-        self.expired = False
+        self.expired: bool = False
         """Whether the server no longer knows the job."""
         self.miscounted: errors.ProtocolError | None = None
         """How a stock server's results do not fit the images; nothing tells then which belongs to which."""

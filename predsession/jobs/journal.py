@@ -80,7 +80,7 @@ class Journal:
     def __init__(self, path: str | PathLike[str], *, replay: bool = True, restart: bool = False) -> None:
         if not isinstance(path, str | PathLike):
             raise TypeError(f"resume must be the path of a journal, not {path!r}")
-        self.path = Path(fspath(path)).expanduser().absolute()
+        self.path: Path = Path(fspath(path)).expanduser().absolute()
         self.replay = replay
         self._anew = restart
         self._facts: dict[str, str] = {}

@@ -35,7 +35,7 @@ class Outlet:
         self._with_caller: Handled | None = None
         self._ended = False
         self._error: BaseException | None = None
-        self.passed = 0
+        self.passed: int = 0
         """Outcomes put so far."""
 
     def put(self, outcome: Outcome, *, timeout: float, handled: Handled | None = None) -> bool:

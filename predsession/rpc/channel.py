@@ -103,7 +103,7 @@ class Channel:
     def __init__(self, endpoint: str, manner: Manner) -> None:
         self.endpoint = endpoint
         self._manner = manner
-        self.reached = False
+        self.reached: bool = False
         self._closed = False
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None

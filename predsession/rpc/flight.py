@@ -272,7 +272,7 @@ class Stream(Generic[R]):
         self._call = call
         self._pid = os.getpid()
         self._end_noted = threading.Lock()
-        self.cancelled = False
+        self.cancelled: bool = False
         PROCESS.begin()
 
     def __iter__(self) -> Iterator[R]:

@@ -35,8 +35,8 @@ class Process:
     """Counts the calls that are on their way."""
 
     def __init__(self) -> None:
-        self.used = False
-        self.forked = False
+        self.used: bool = False
+        self.forked: bool = False
         self._broken = False
         self._going = 0
         self._lock = threading.Lock()

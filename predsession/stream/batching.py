@@ -34,7 +34,7 @@ class Turn:
     """Whose it is to ask the source: one thread's at a time; another is refused."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock: threading.Lock = threading.Lock()
         self.owner: int | None = None
         """The thread that has it."""
 

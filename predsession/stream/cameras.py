@@ -195,9 +195,9 @@ class CameraSource:
         self._ended = False
         self._count = 0
         self._due = 0.0
-        self.dropped = 0
+        self.dropped: int = 0
         """Frames that came and were given to nobody, as newer ones had come."""
-        self.connections = 0
+        self.connections: int = 0
         """How often a connection was made."""
 
     def take(self, most: int, seconds: float) -> list[Taken] | None:

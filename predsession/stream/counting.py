@@ -39,11 +39,11 @@ class Counts:
     """
 
     def __init__(self, progress: StreamProgress | None, clock: Clock) -> None:
-        self.batches = 0
+        self.batches: int = 0
         """Batches that were processed, also those of which nothing was left to be stored."""
-        self.stored = 0
+        self.stored: int = 0
         """Rows that this session has added to the store."""
-        self.skipped = 0
+        self.skipped: int = 0
         """Samples whose object was stored already: by a run before, by another process, in their batch."""
         self.dead = 0
         """Dead letters of this session, also those that are in the table from a run before."""

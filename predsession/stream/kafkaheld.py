@@ -44,7 +44,7 @@ class Held:
         """Commits that have no answer yet."""
         self._not_before = 0.0
         self._again = _AGAIN
-        self.closing = threading.Event()
+        self.closing: threading.Event = threading.Event()
         """Set once no more is wanted."""
 
     # -- for the thread that takes messages ------------------------------------------------------------

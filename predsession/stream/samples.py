@@ -80,7 +80,7 @@ class Batch(dict[str, object]):
     def __init__(self, columns: Mapping[str, Column], positions: Sequence[str]) -> None:
         super().__init__(columns)
         self._columns = dict(columns)
-        self.positions = list(positions)
+        self.positions: list[str] = list(positions)
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Batch:

@@ -77,7 +77,7 @@ class Schema:
 
     def __init__(self, kind: str, outputs: Sequence[Output] = ()) -> None:
         self.kind = kind
-        self.outputs = tuple(outputs)
+        self.outputs: tuple[Output, ...] = tuple(outputs)
         own = [
             pa.field(ID, pa.string(), nullable=False),
             pa.field(POSITION, pa.string()),

@@ -231,7 +231,8 @@ class Writer:
         self._schema = None if arrow is None else Schema.read(arrow, table.path)
         self._rows = KeyedTable(table, ID if by_id else POSITION)
         self._letters = KeyedTable(open_table(letters_path(table.path)), POSITION)
-        self.stored = self.buried = 0
+        self.stored: int = 0
+        self.buried: int = 0
         """Rows and letters that were added."""
 
     @property

@@ -102,7 +102,7 @@ class Calling:
         self._door = door
         self._way = way
         self._manner = manner
-        self.table = Table()
+        self.table: Table = Table()
 
     def call(self, plan: Plan, meter: Meter) -> Results:
         """Run a model, and wait.

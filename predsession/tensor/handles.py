@@ -38,7 +38,7 @@ class ModelHandle:
 
     def __init__(self, server: ServerHandle, names: Mapping[str, str], loaded: Iterable[str]) -> None:
         self.server = server
-        self.names = dict(names)
+        self.names: dict[str, str] = dict(names)
         self._loaded = tuple(loaded)
         self._owner: int | None = os.getpid()
         self._lock = threading.Lock()

@@ -110,7 +110,7 @@ class ServerHandle:
         self._token = token
         self._headers = checked(headers, token)
         self._compress = compress_option
-        self.lease_s = server_timeout * 60
+        self.lease_s: float = server_timeout * 60
         self._load_timeout = load_timeout
         self._owner = os.getpid()
         self._begin()

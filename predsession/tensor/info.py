@@ -28,8 +28,8 @@ class TensorInfo(Mapping[str, object]):
     """
 
     def __init__(self, facts: TensorFacts, quantization: Quantization | None = None) -> None:
-        self.name = facts.name
-        self.datatype = facts.datatype
+        self.name: str = facts.name
+        self.datatype: str = facts.datatype
         self.quantization = quantization
         kind = DATATYPES.get(facts.datatype)
         self._fields: dict[str, object] = {

@@ -64,7 +64,7 @@ class Record:
     """
 
     def __init__(self, server: str) -> None:
-        self.token = secrets.token_hex(6)
+        self.token: str = secrets.token_hex(6)
         """Part of every name that the session gives to things on the server."""
         self._server = server
         self._models: list[str] = []

@@ -62,7 +62,7 @@ class Fields:
         if not isinstance(item, Mapping):
             raise ProtocolError(f"{owner}: {shown(item)} is no object")
         self.item: JSONObject = item
-        self.owner = owner
+        self.owner: str = owner
 
     def broken(self, field: str, problem: str) -> ProtocolError:
         """Return the error that names owner and field, to be raised."""

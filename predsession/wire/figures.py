@@ -58,7 +58,7 @@ class Figure(Fields):
 
     def __init__(self, item: JSON, number: int) -> None:
         super().__init__(item, f"object {number}")
-        self.kind = _kind_of(self.item)
+        self.kind: str = _kind_of(self.item)
 
     def score(self) -> float:
         """Return the tag confidence, conf or score; 1.0 where there is none.

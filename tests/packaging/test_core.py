@@ -173,15 +173,18 @@ def test_what_needs_an_extra_names_it(core: Environment, server: str, photos: Pa
     assert "Traceback" not in done.stderr
 
 
-def test_the_same_in_python(core: Environment) -> None:
+def test_the_same_in_python(core: Environment, photos: Path) -> None:
     """MissingExtraError, which is an ImportError, and has the extra's name as a field."""
     cases = {
-        "from predsession import PredictionSession as P; P(input=[])": "server",
+        "from predsession import PredictionSession as P; P(input='photos')": "server",
         "from predsession.testing import RunningServer as R; R()": "server",
         "from predsession.edge import InferenceClient": "edge",
         "from predsession.tensor import TensorSession": "tensor",
         "from predsession.stream import StreamSession": "stream",
-        "from predsession.stream import KafkaSource as K; K('a:1', 't', group='g')": "kafka",
+        "from predsession.stream import KafkaSource": "stream",
+        "import predsession as p; p.Prediction.from_arrays(size=(9, 9)).to_pandas()": "pandas",
+        "import predsession as p; p.Prediction.from_arrays(size=(9, 9)).to_supervision()": "supervision",
+        "import predsession.plots as p; p.scores([])": "plot",
     }  # fmt: skip
     for text, extra in cases.items():
         lines = [

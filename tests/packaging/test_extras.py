@@ -20,7 +20,14 @@ from package_kit import (
 )  # fmt: skip
 
 WORK = {
-    "video": "from predsession.inputs.video import FrameReader",
+    "video": """
+from predsession import PredictionSession
+from predsession.export.video import VideoExport
+try:
+    PredictionSession("http://127.0.0.1:1", "clip.mp4", num_frames=2, connect_timeout=0.1)
+except OSError as error:
+    print(error)
+""",
     "server": """
 from predsession import PredictionSession
 with PredictionSession(input="photos", on_error="skip", conf=0.01) as session:
@@ -39,9 +46,9 @@ except (ConnectError, PredSessionError) as error:
     print(error)
 """,
     "stream": """
-from predsession.stream import IterableSource, Sample, StreamSession, open_results
+from predsession.stream import IterableSource, StreamSession, open_results
 import numpy as np
-samples = (Sample(str(n), {"x": np.full(2, n, "float32")}) for n in range(5))
+samples = ({"object_id": str(n), "x": np.full(2, n, "float32")} for n in range(5))
 double = lambda batch: {"y": batch["x"] * 2}
 with StreamSession(double, IterableSource(samples), store="STORE.lance") as session:
     list(session)

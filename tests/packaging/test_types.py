@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,9 +12,10 @@ from pathlib import Path
 
 import pytest
 from package_kit import ROOT, Environment, Packages
+from public_api import PUBLIC
 
-COMPLETENESS = 1.0
-"""The least share of public names whose types are complete, as pyright counts them."""
+COMPLETENESS = 0.95
+"""The least share of all names, in rooms that are not public as well, whose types pyright knows wholly."""
 
 
 @pytest.fixture
@@ -52,11 +55,13 @@ def test_pyright(core: Environment, place: Path, pyright: Path) -> None:
 
 
 def test_the_types_are_complete(core: Environment, place: Path, pyright: Path) -> None:
-    """Each public name's type is known to a checker, with the core's packages alone."""
-    command = [pyright, "--pythonpath", core.python, "--verifytypes", "predsession", "--ignoreexternal",
-               "--outputjson"]  # fmt: skip
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    """Each public name's type is wholly known to a checker, with the core's packages alone."""
+    # It finds the package by the interpreter on the path, not by --pythonpath.
+    env = {**os.environ, "PATH": f"{core.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    command = [pyright, "--verifytypes", "predsession", "--ignoreexternal", "--outputjson"]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, env=env)
     found = json.loads(done.stdout)["typeCompleteness"]
-    unknown = [symbol["name"] for symbol in found["symbols"]
-               if symbol["isExported"] and not symbol["isTypeKnown"]]  # fmt: skip
-    assert found["completenessScore"] >= COMPLETENESS, unknown
+    known = {symbol["name"]: symbol["isTypeKnown"] for symbol in found["symbols"]}
+    public = [f"{module}.{name}" for module in PUBLIC for name in importlib.import_module(module).__all__]
+    assert [name for name in public if not known.get(name, False)] == []
+    assert found["completenessScore"] >= COMPLETENESS

@@ -112,7 +112,7 @@ class ModelRegisterRequest(_message.Message):
     transient: bool
     raw_output_only: bool
     batch_size: int
-    def __init__(self, model_path: _Optional[str] = ..., model_id: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[TensorSpec, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[TensorSpec, _Mapping]]] = ..., estimated_tops: _Optional[float] = ..., estimated_memory: _Optional[int] = ..., owner_id: _Optional[str] = ..., model_type: _Optional[str] = ..., model_variant: _Optional[str] = ..., transient: bool = ..., raw_output_only: bool = ..., batch_size: _Optional[int] = ...) -> None: ...
+    def __init__(self, model_path: _Optional[str] = ..., model_id: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[TensorSpec, _Mapping[str, object]]]] = ..., outputs: _Optional[_Iterable[_Union[TensorSpec, _Mapping[str, object]]]] = ..., estimated_tops: _Optional[float] = ..., estimated_memory: _Optional[int] = ..., owner_id: _Optional[str] = ..., model_type: _Optional[str] = ..., model_variant: _Optional[str] = ..., transient: bool = ..., raw_output_only: bool = ..., batch_size: _Optional[int] = ...) -> None: ...
 
 class ModelRegisterResponse(_message.Message):
     __slots__ = ("model_id", "status")
@@ -120,7 +120,7 @@ class ModelRegisterResponse(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     model_id: str
     status: Status
-    def __init__(self, model_id: _Optional[str] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    def __init__(self, model_id: _Optional[str] = ..., status: _Optional[_Union[Status, _Mapping[str, object]]] = ...) -> None: ...
 
 class ModelInfo(_message.Message):
     __slots__ = ("model_id", "name", "model_path", "version", "inputs", "outputs", "estimated_tops", "estimated_memory", "load_timestamp", "owner_id", "transient", "batch_size")
@@ -148,13 +148,13 @@ class ModelInfo(_message.Message):
     owner_id: str
     transient: bool
     batch_size: int
-    def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ..., model_path: _Optional[str] = ..., version: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[TensorSpec, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[TensorSpec, _Mapping]]] = ..., estimated_tops: _Optional[float] = ..., estimated_memory: _Optional[int] = ..., load_timestamp: _Optional[int] = ..., owner_id: _Optional[str] = ..., transient: bool = ..., batch_size: _Optional[int] = ...) -> None: ...
+    def __init__(self, model_id: _Optional[str] = ..., name: _Optional[str] = ..., model_path: _Optional[str] = ..., version: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[TensorSpec, _Mapping[str, object]]]] = ..., outputs: _Optional[_Iterable[_Union[TensorSpec, _Mapping[str, object]]]] = ..., estimated_tops: _Optional[float] = ..., estimated_memory: _Optional[int] = ..., load_timestamp: _Optional[int] = ..., owner_id: _Optional[str] = ..., transient: bool = ..., batch_size: _Optional[int] = ...) -> None: ...
 
 class ModelListResponse(_message.Message):
     __slots__ = ("models",)
     MODELS_FIELD_NUMBER: _ClassVar[int]
     models: _containers.RepeatedCompositeFieldContainer[ModelInfo]
-    def __init__(self, models: _Optional[_Iterable[_Union[ModelInfo, _Mapping]]] = ...) -> None: ...
+    def __init__(self, models: _Optional[_Iterable[_Union[ModelInfo, _Mapping[str, object]]]] = ...) -> None: ...
 
 class InferRequest(_message.Message):
     __slots__ = ("model_id", "inputs", "timeout_ms", "priority", "session_id")
@@ -168,7 +168,7 @@ class InferRequest(_message.Message):
     timeout_ms: int
     priority: int
     session_id: str
-    def __init__(self, model_id: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., timeout_ms: _Optional[int] = ..., priority: _Optional[int] = ..., session_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, model_id: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[Tensor, _Mapping[str, object]]]] = ..., timeout_ms: _Optional[int] = ..., priority: _Optional[int] = ..., session_id: _Optional[str] = ...) -> None: ...
 
 class InferResponse(_message.Message):
     __slots__ = ("outputs", "status", "post_result", "infer_time_us", "queue_time_us", "hw_infer_time_us")
@@ -184,7 +184,7 @@ class InferResponse(_message.Message):
     infer_time_us: int
     queue_time_us: int
     hw_infer_time_us: int
-    def __init__(self, outputs: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., post_result: _Optional[_Union[PostResult, _Mapping]] = ..., infer_time_us: _Optional[int] = ..., queue_time_us: _Optional[int] = ..., hw_infer_time_us: _Optional[int] = ...) -> None: ...
+    def __init__(self, outputs: _Optional[_Iterable[_Union[Tensor, _Mapping[str, object]]]] = ..., status: _Optional[_Union[Status, _Mapping[str, object]]] = ..., post_result: _Optional[_Union[PostResult, _Mapping[str, object]]] = ..., infer_time_us: _Optional[int] = ..., queue_time_us: _Optional[int] = ..., hw_infer_time_us: _Optional[int] = ...) -> None: ...
 
 class BBox(_message.Message):
     __slots__ = ("x", "y", "w", "h")
@@ -208,7 +208,7 @@ class Detection(_message.Message):
     confidence: float
     class_id: int
     label: str
-    def __init__(self, bbox: _Optional[_Union[BBox, _Mapping]] = ..., confidence: _Optional[float] = ..., class_id: _Optional[int] = ..., label: _Optional[str] = ...) -> None: ...
+    def __init__(self, bbox: _Optional[_Union[BBox, _Mapping[str, object]]] = ..., confidence: _Optional[float] = ..., class_id: _Optional[int] = ..., label: _Optional[str] = ...) -> None: ...
 
 class Point2D(_message.Message):
     __slots__ = ("x", "y", "confidence")
@@ -226,7 +226,7 @@ class LandmarkSet(_message.Message):
     POINTS_FIELD_NUMBER: _ClassVar[int]
     type: str
     points: _containers.RepeatedCompositeFieldContainer[Point2D]
-    def __init__(self, type: _Optional[str] = ..., points: _Optional[_Iterable[_Union[Point2D, _Mapping]]] = ...) -> None: ...
+    def __init__(self, type: _Optional[str] = ..., points: _Optional[_Iterable[_Union[Point2D, _Mapping[str, object]]]] = ...) -> None: ...
 
 class Classification(_message.Message):
     __slots__ = ("type", "class_id", "label", "confidence")
@@ -256,7 +256,7 @@ class SegmentationMask(_message.Message):
     mask_rle: bytes
     mask_width: int
     mask_height: int
-    def __init__(self, class_id: _Optional[int] = ..., label: _Optional[str] = ..., confidence: _Optional[float] = ..., bbox: _Optional[_Union[BBox, _Mapping]] = ..., mask_rle: _Optional[bytes] = ..., mask_width: _Optional[int] = ..., mask_height: _Optional[int] = ...) -> None: ...
+    def __init__(self, class_id: _Optional[int] = ..., label: _Optional[str] = ..., confidence: _Optional[float] = ..., bbox: _Optional[_Union[BBox, _Mapping[str, object]]] = ..., mask_rle: _Optional[bytes] = ..., mask_width: _Optional[int] = ..., mask_height: _Optional[int] = ...) -> None: ...
 
 class OcrLine(_message.Message):
     __slots__ = ("bbox", "text", "confidence")
@@ -266,7 +266,7 @@ class OcrLine(_message.Message):
     bbox: BBox
     text: str
     confidence: float
-    def __init__(self, bbox: _Optional[_Union[BBox, _Mapping]] = ..., text: _Optional[str] = ..., confidence: _Optional[float] = ...) -> None: ...
+    def __init__(self, bbox: _Optional[_Union[BBox, _Mapping[str, object]]] = ..., text: _Optional[str] = ..., confidence: _Optional[float] = ...) -> None: ...
 
 class Embedding(_message.Message):
     __slots__ = ("data", "dim")
@@ -302,7 +302,7 @@ class PostResult(_message.Message):
     ocr_lines: _containers.RepeatedCompositeFieldContainer[OcrLine]
     embeddings: _containers.RepeatedCompositeFieldContainer[Embedding]
     depth_maps: _containers.RepeatedCompositeFieldContainer[DepthMap]
-    def __init__(self, detections: _Optional[_Iterable[_Union[Detection, _Mapping]]] = ..., classifications: _Optional[_Iterable[_Union[Classification, _Mapping]]] = ..., landmarks: _Optional[_Iterable[_Union[LandmarkSet, _Mapping]]] = ..., masks: _Optional[_Iterable[_Union[SegmentationMask, _Mapping]]] = ..., ocr_lines: _Optional[_Iterable[_Union[OcrLine, _Mapping]]] = ..., embeddings: _Optional[_Iterable[_Union[Embedding, _Mapping]]] = ..., depth_maps: _Optional[_Iterable[_Union[DepthMap, _Mapping]]] = ...) -> None: ...
+    def __init__(self, detections: _Optional[_Iterable[_Union[Detection, _Mapping[str, object]]]] = ..., classifications: _Optional[_Iterable[_Union[Classification, _Mapping[str, object]]]] = ..., landmarks: _Optional[_Iterable[_Union[LandmarkSet, _Mapping[str, object]]]] = ..., masks: _Optional[_Iterable[_Union[SegmentationMask, _Mapping[str, object]]]] = ..., ocr_lines: _Optional[_Iterable[_Union[OcrLine, _Mapping[str, object]]]] = ..., embeddings: _Optional[_Iterable[_Union[Embedding, _Mapping[str, object]]]] = ..., depth_maps: _Optional[_Iterable[_Union[DepthMap, _Mapping[str, object]]]] = ...) -> None: ...
 
 class InferBatchRequest(_message.Message):
     __slots__ = ("requests", "timeout_ms")
@@ -310,7 +310,7 @@ class InferBatchRequest(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     requests: _containers.RepeatedCompositeFieldContainer[InferRequest]
     timeout_ms: int
-    def __init__(self, requests: _Optional[_Iterable[_Union[InferRequest, _Mapping]]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, requests: _Optional[_Iterable[_Union[InferRequest, _Mapping[str, object]]]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
 
 class InferBatchResponse(_message.Message):
     __slots__ = ("responses", "status", "total_time_us")
@@ -320,7 +320,7 @@ class InferBatchResponse(_message.Message):
     responses: _containers.RepeatedCompositeFieldContainer[InferResponse]
     status: Status
     total_time_us: int
-    def __init__(self, responses: _Optional[_Iterable[_Union[InferResponse, _Mapping]]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., total_time_us: _Optional[int] = ...) -> None: ...
+    def __init__(self, responses: _Optional[_Iterable[_Union[InferResponse, _Mapping[str, object]]]] = ..., status: _Optional[_Union[Status, _Mapping[str, object]]] = ..., total_time_us: _Optional[int] = ...) -> None: ...
 
 class StreamInferRequest(_message.Message):
     __slots__ = ("model_id", "stream_id", "fps_limit", "session_id", "raw_output_only")
@@ -350,7 +350,7 @@ class StreamInferResponse(_message.Message):
     status: Status
     post_result: PostResult
     skew_us: int
-    def __init__(self, frame_sequence: _Optional[int] = ..., timestamp_ns: _Optional[int] = ..., outputs: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., status: _Optional[_Union[Status, _Mapping]] = ..., post_result: _Optional[_Union[PostResult, _Mapping]] = ..., skew_us: _Optional[int] = ...) -> None: ...
+    def __init__(self, frame_sequence: _Optional[int] = ..., timestamp_ns: _Optional[int] = ..., outputs: _Optional[_Iterable[_Union[Tensor, _Mapping[str, object]]]] = ..., status: _Optional[_Union[Status, _Mapping[str, object]]] = ..., post_result: _Optional[_Union[PostResult, _Mapping[str, object]]] = ..., skew_us: _Optional[int] = ...) -> None: ...
 
 class SessionConfig(_message.Message):
     __slots__ = ("session_id", "app_id", "allowed_models", "max_qps", "max_concurrent", "priority")
@@ -374,7 +374,7 @@ class SessionCreateResponse(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     status: Status
-    def __init__(self, session_id: _Optional[str] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., status: _Optional[_Union[Status, _Mapping[str, object]]] = ...) -> None: ...
 
 class InferenceStats(_message.Message):
     __slots__ = ("model_id", "total_inferences", "total_errors", "avg_latency_us", "current_qps", "queue_depth", "hw_fps", "avg_skew_us", "max_skew_us", "skew_samples")
@@ -426,7 +426,7 @@ class SystemStats(_message.Message):
     dsp_utilization: float
     ram_total_kib: int
     ram_used_kib: int
-    def __init__(self, model_stats: _Optional[_Iterable[_Union[InferenceStats, _Mapping]]] = ..., device_utilization: _Optional[float] = ..., device_temperature: _Optional[float] = ..., total_memory_bytes: _Optional[int] = ..., used_memory_bytes: _Optional[int] = ..., cpu_utilization: _Optional[float] = ..., dsp_utilization: _Optional[float] = ..., ram_total_kib: _Optional[int] = ..., ram_used_kib: _Optional[int] = ...) -> None: ...
+    def __init__(self, model_stats: _Optional[_Iterable[_Union[InferenceStats, _Mapping[str, object]]]] = ..., device_utilization: _Optional[float] = ..., device_temperature: _Optional[float] = ..., total_memory_bytes: _Optional[int] = ..., used_memory_bytes: _Optional[int] = ..., cpu_utilization: _Optional[float] = ..., dsp_utilization: _Optional[float] = ..., ram_total_kib: _Optional[int] = ..., ram_used_kib: _Optional[int] = ...) -> None: ...
 
 class UpdatePostprocessConfigRequest(_message.Message):
     __slots__ = ("model_id", "config_json")
@@ -440,7 +440,7 @@ class UpdatePostprocessConfigResponse(_message.Message):
     __slots__ = ("status",)
     STATUS_FIELD_NUMBER: _ClassVar[int]
     status: Status
-    def __init__(self, status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    def __init__(self, status: _Optional[_Union[Status, _Mapping[str, object]]] = ...) -> None: ...
 
 class EncodeTextRequest(_message.Message):
     __slots__ = ("text",)
@@ -454,7 +454,7 @@ class EncodeTextResponse(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     embedding: Embedding
     status: Status
-    def __init__(self, embedding: _Optional[_Union[Embedding, _Mapping]] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    def __init__(self, embedding: _Optional[_Union[Embedding, _Mapping[str, object]]] = ..., status: _Optional[_Union[Status, _Mapping[str, object]]] = ...) -> None: ...
 
 class GenaiGeneratorParams(_message.Message):
     __slots__ = ("temperature", "top_p", "top_k", "frequency_penalty", "max_generated_tokens", "do_sample")
@@ -492,7 +492,7 @@ class GenaiCreateSessionResponse(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     status: Status
-    def __init__(self, session_id: _Optional[str] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., status: _Optional[_Union[Status, _Mapping[str, object]]] = ...) -> None: ...
 
 class GenaiGenerateRequest(_message.Message):
     __slots__ = ("session_id", "messages_json", "params", "image_frames", "stop_tokens")
@@ -506,7 +506,7 @@ class GenaiGenerateRequest(_message.Message):
     params: GenaiGeneratorParams
     image_frames: _containers.RepeatedScalarFieldContainer[bytes]
     stop_tokens: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, session_id: _Optional[str] = ..., messages_json: _Optional[_Iterable[str]] = ..., params: _Optional[_Union[GenaiGeneratorParams, _Mapping]] = ..., image_frames: _Optional[_Iterable[bytes]] = ..., stop_tokens: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., messages_json: _Optional[_Iterable[str]] = ..., params: _Optional[_Union[GenaiGeneratorParams, _Mapping[str, object]]] = ..., image_frames: _Optional[_Iterable[bytes]] = ..., stop_tokens: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GenaiGenerateResponse(_message.Message):
     __slots__ = ("token", "finish")
