@@ -121,8 +121,16 @@ class SuperviselyWriter(Closing):
 
 def _known(folder: Path) -> JSONObject:
     """Return what a project that is there says of its classes: annotations that stay need them."""
-    file = folder / META
-    return _document(file) if file.is_file() else {}
+    return _meta(folder)[0] if (folder / META).is_file() else {}
+
+
+def _meta(folder: Path) -> tuple[JSONObject, ModelMeta]:
+    """Read what a project says of its classes."""
+    document = _document(folder / META)
+    try:
+        return document, ModelMeta.from_json(document)
+    except PredSessionError as error:
+        raise SourceError(f"{folder / META}: {error}") from None
 
 
 def _document(file: Path) -> JSONObject:
@@ -187,11 +195,7 @@ def read_supervisely(path: Path) -> Iterator[Prediction]:
     SourceError
         If a file is damaged; names it.
     """
-    try:
-        meta = ModelMeta.from_json(_document(path / META))
-    except PredSessionError as error:
-        said = str(error)
-        raise SourceError(said if said.startswith(str(path)) else f"{path / META}: {said}") from None
+    _, meta = _meta(path)
     for number, file in enumerate(_annotations(path)):
         try:
             yield _prediction(file, number, meta)
