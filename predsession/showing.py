@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
-from predsession.errors import ItemError
+from predsession.errors import ItemError, SourceError
 from predsession.prediction import Prediction
 from predsession.prediction.gallery import outcome_tile
-from predsession.prediction.markup import FAILED, FAINT, RGB, escaped, shortened, swatch, table, tiles
+from predsession.prediction.markup import FAILED, FAINT, RGB, class_name, escaped, shortened, table, tiles
 from predsession.progress import SessionProgress
 
 FIRST = 4
@@ -62,7 +63,7 @@ class Showcase:
         ranked = self._counts.copy().most_common()
         most = ranked[0][1] if ranked else 0
         rows = [
-            (swatch(self._colors[title]) + shortened(title), f"{count:,}", _length(count / most))
+            (class_name(title, self._colors[title]), f"{count:,}", _length(count / most))
             for title, count in ranked[:_CLASSES]
         ]
         if len(ranked) > _CLASSES:
@@ -95,8 +96,14 @@ def _length(share: float) -> str:
 def _light(prediction: Prediction) -> Prediction:
     """Return a prediction whose picture comes from a file of this machine, or not at all."""
     # Other loaders hold the picture itself, or fetch it from a server. A frame's knows the clip's path.
-    is_frame = prediction.path is not None and prediction.frame_index is not None
-    return prediction if is_frame else replace(prediction, loader=None)
+    if prediction.path is None:
+        return replace(prediction, loader=_not_kept)
+    return prediction if prediction.frame_index is not None else replace(prediction, loader=None)
+
+
+def _not_kept() -> NoReturn:
+    """Stand in for a loader."""
+    raise SourceError("a session keeps none that is no file; the prediction itself shows it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import SourceError
-from predsession.prediction.markup import escaped, shortened, swatch, table
+from predsession.prediction.markup import class_name, escaped, shortened, table
 from predsession.prediction.rows import Rows
 from predsession.wire.colors import RGB
 
@@ -234,7 +234,7 @@ class Shown(Rows):
         rows = [
             (
                 str(row),
-                swatch(self.meta.color(self.classes[row])) + escaped(self.classes[row]),
+                class_name(self.classes[row], self.meta.color(self.classes[row])),
                 f"{self.scores[row]:.3f}",
                 *(f"{edge:.1f}" for edge in self.boxes[row]),
                 escaped(self.shapes[row]),

@@ -125,7 +125,7 @@ def outcome_tile(outcome: Shown | ItemError) -> str:
         picture = small_picture(outcome)
     except Exception as error:  # noqa: BLE001 - a cell of a notebook must not fail because a file is gone
         found, alt = "", ""
-        picture = f"no picture<br>{shortened(f'{type(error).__name__}: {error}')}"
+        picture = f"no picture<br>{shortened(str(error) or type(error).__name__)}"
     return tile(picture, _title(outcome.name, outcome.index, outcome.frame_index) + found, alt=alt)
 
 

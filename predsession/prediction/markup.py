@@ -15,6 +15,7 @@ FAINT = "rgba(128,128,128,.16)"
 LINE = "rgba(128,128,128,.35)"
 FAILED = "#d9534f"
 _LONGEST = 300
+_LONGEST_NAME = 24
 _CELL = "padding:2px 10px 2px 0;background:none;border:0"
 
 
@@ -70,6 +71,26 @@ def swatch(color: RGB) -> str:
     )
 
 
+def class_name(title: str, color: RGB) -> str:
+    """Return a class's dot and name, in one line.
+
+    Parameters
+    ----------
+    title : str
+        The name; a long one is cut.
+    color : tuple of int
+        R, G, B.
+
+    Returns
+    -------
+    str
+        One ``span``, which is not broken between dot and name.
+    """
+    name = title if len(title) <= _LONGEST_NAME else title[: _LONGEST_NAME - 1] + "…"
+    whole = escaped(title[:_LONGEST])
+    return f'<span style="white-space:nowrap" title="{whole}">{swatch(color)}{escaped(name)}</span>'
+
+
 def counted(counts: Mapping[str, int], colors: Mapping[str, RGB], *, most: int) -> str:
     """Return what was found, in a line: dot, class, number.
 
@@ -89,8 +110,8 @@ def counted(counts: Mapping[str, int], colors: Mapping[str, RGB], *, most: int) 
     """
     ranked = sorted(counts.items(), key=lambda each: -each[1])
     parts = [
-        f'<span style="white-space:nowrap;margin-right:.9em">{swatch(colors.get(title, (128, 128, 128)))}'
-        f"{shortened(title)}&nbsp;<b>{count}</b></span>"
+        f'<span style="white-space:nowrap;margin-right:.9em">'
+        f"{class_name(title, colors.get(title, (128, 128, 128)))}&nbsp;<b>{count}</b></span>"
         for title, count in ranked[:most]
     ]
     if len(ranked) > most:
