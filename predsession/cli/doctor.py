@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
 def _print(finding: Finding) -> None:
     """Print a finding as soon as it is made: the whole takes some seconds."""
     print(_laid_out(f"{finding.verdict.value:<7}  {finding.check:<11} ", finding.text))
+    for detail in finding.details:
+        print(_laid_out(" " * _MARGIN + "- ", detail))
     if finding.advice:
         print(_laid_out(" " * _MARGIN + "-> ", finding.advice))
     sys.stdout.flush()

@@ -98,6 +98,8 @@ class _Way:
         yield finding
         if place is None:
             return
+        if place.scheme != "https" or place.proxy is not None:
+            self.needless.add("certificate")  # through a proxy the request itself is the only look there is
         if place.is_grpc:
             self.needless.update(CHECKS)
         else:
@@ -120,8 +122,7 @@ class _Way:
             return None
         address, finding = wires.connect(addresses, port, patience=self._options.connect_timeout)
         yield finding
-        if place.scheme != "https" or place.proxy is not None or address is None:
-            self.needless.add("certificate")  # through a proxy the request itself is the only look there is
+        if address is None or "certificate" in self.needless:
             return address
         ca = None if self._options.verify is False else ca_bundle(self._options.verify)
         good, finding = wires.look_at_certificate(

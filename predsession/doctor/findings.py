@@ -33,12 +33,15 @@ class Finding:
         What was found and what it means, in a sentence or two, without secrets.
     advice : str
         What to do; empty where nothing is to be done.
+    details : tuple of str
+        More of it, a line each.
     """
 
     check: str
     verdict: Verdict
     text: str
     advice: str = ""
+    details: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, JSON]:
         """Return the fields as a JSON object.
@@ -46,13 +49,14 @@ class Finding:
         Returns
         -------
         dict
-            ``{"check", "verdict", "text", "advice"}``.
+            ``{"check", "verdict", "text", "advice", "details"}``.
         """
         return {
             "check": self.check,
             "verdict": self.verdict.value,
             "text": self.text,
             "advice": self.advice,
+            "details": list(self.details),
         }
 
 
@@ -113,14 +117,14 @@ class Examination:
         }
 
 
-def ok(check: str, text: str, advice: str = "") -> Finding:
+def ok(check: str, text: str, advice: str = "", *, details: tuple[str, ...] = ()) -> Finding:
     """Return a finding that is well."""
-    return Finding(check, Verdict.OK, text, advice)
+    return Finding(check, Verdict.OK, text, advice, details)
 
 
-def warning(check: str, text: str, advice: str) -> Finding:
+def warning(check: str, text: str, advice: str, *, details: tuple[str, ...] = ()) -> Finding:
     """Return a finding that will cost or surprise somebody."""
-    return Finding(check, Verdict.WARNING, text, advice)
+    return Finding(check, Verdict.WARNING, text, advice, details)
 
 
 def bad(check: str, text: str, advice: str) -> Finding:

@@ -75,13 +75,13 @@ def look_at_features(info: ServerInfo) -> Finding:
         A warning where a server of ours has some only, or has more than is known here.
     """
     extension = as_object(info.raw.get("predsession"))
-    absent = [f"{name}: {cost}" for name, cost in _COSTS.items() if name not in info.features]
+    absent = tuple(f"without {name}: {cost}" for name, cost in _COSTS.items() if name not in info.features)
     if not info.features:
-        return ok("features", f"No extension; what that costs: {'; '.join(absent)}.")
+        return ok("features", "A stock server has none of the extension's features.", details=absent)
     newer = sorted({str(each) for each in as_list(extension.get("features"))} - FEATURES)
     if absent:
-        text = f"{len(info.features)} of {len(_COSTS)} features; without {'; '.join(absent)}."
-        return warning("features", text, "The server is an older one: update it.")
+        text = f"The server has {len(info.features)} of the {len(_COSTS)} features that are known here."
+        return warning("features", text, "It is an older one: update it.", details=absent)
     text = f"All features: {', '.join(_COSTS)}."
     if newer:
         return warning("features", f"{text} And some that are not known here: {', '.join(newer)}.",
@@ -119,7 +119,12 @@ def look_at_model(transport: HttpTransport, info: ServerInfo) -> Finding:
         return warning(
             "model", f"The model is ready ({task}), but has no classes.", "Look at its model file."
         )
-    return ok("model", f"The model is ready: {task}, {len(meta.names)} classes ({names}).")
+    return ok("model", f"The model is ready: {task}, {_classes(len(meta.names))} ({names}).")
+
+
+def _classes(count: int) -> str:
+    """Return a number of classes as it is said."""
+    return "1 class" if count == 1 else f"{count} classes"
 
 
 def _status(transport: HttpTransport) -> JSONObject:

@@ -109,7 +109,7 @@ def says(examination: Examination, check: str, verdict: Verdict, *words: str) ->
     one = found(examination, check)
     assert one.verdict is verdict, one
     for word in words:
-        assert word in f"{one.text} {one.advice}", one
+        assert word in " ".join((one.text, one.advice, *one.details)), one
 
 
 def test_a_server_of_ours_is_well(ours: str, ask: Callable[[str, Any], Any]) -> None:
@@ -133,7 +133,7 @@ def test_a_stock_server_is_well_and_its_limits_are_told(stock: str) -> None:
     examination = examine(stock)
     assert examination.verdict is Verdict.OK, examination
     says(examination, "server", Verdict.OK, "stock")
-    says(examination, "features", Verdict.OK, "ack:", "lease:", "computed again")
+    says(examination, "features", Verdict.OK, "without ack:", "without lease:", "computed again")
     says(examination, "jobs", Verdict.OK, "cannot say")
 
 
@@ -175,6 +175,8 @@ def test_a_name_that_nobody_knows() -> None:
     examination = examine("http://no-such-host.invalid:8000")
     says(examination, "name", Verdict.BAD, "no host no-such-host.invalid")
     assert "connection" in examination.unseen
+    assert "certificate" not in examination.unseen  # there is none to be seen
+    assert "certificate" in examine("https://no-such-host.invalid").unseen
 
 
 def test_a_port_at_which_nothing_listens() -> None:
@@ -452,7 +454,11 @@ def rewritten(**changes: object) -> Callable[[bytes], bytes]:
     ("extension", "check", "words"),
     [
         ({"version": 2, "features": ["ack"]}, "server", ["predsession/2", "Update"]),
-        ({"version": 1, "features": ["ack", "wait"]}, "features", ["2 of 8", "lease", "update it"]),
+        (
+            {"version": 1, "features": ["ack", "wait"]},
+            "features",
+            ["2 of the 8", "without lease", "update it"],
+        ),
     ],
 )
 def test_versions_that_differ(ours: str, extension: dict[str, Any], check: str, words: list[str]) -> None:
