@@ -160,7 +160,7 @@ class HtmlWriter(Closing):
             item["kind"] = KIND
         except Exception as error:  # noqa: BLE001 - a loader may be the caller's own; the boxes are good
             self.left_out["pictures"] += 1
-            item["gone"] = _reason(str(error) or type(error).__name__)
+            item["gone"] = _reason(_why(prediction, error))
             item["file"] = None
         return {key: value for key, value in item.items() if value is not None}
 
@@ -168,6 +168,14 @@ class HtmlWriter(Closing):
 def _failure(outcome: Prediction | ItemError, reason: str) -> dict[str, JSON]:
     """Return what the page must know of an item without a prediction."""
     return {"index": outcome.index, "name": outcome.name, "path": outcome.path, "error": _reason(reason)}
+
+
+def _why(prediction: Prediction, error: Exception) -> str:
+    """Say why a picture could not be had."""
+    path = prediction.path
+    if path is not None and prediction.frame_index is None and not Path(path).exists():
+        return "its file is no longer there"
+    return (error.reason if isinstance(error, ItemError) else str(error)) or type(error).__name__
 
 
 def _reason(text: str) -> str:

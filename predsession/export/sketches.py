@@ -23,12 +23,14 @@ from predsession.wire.jsontypes import JSON
 from predsession.wire.rings import mask_rings
 
 MOST_OBJECTS = 1000
-MOST_POINTS = 600
+MOST_POINTS = 800
 
 _BOXED = frozenset(("rectangle", "bitmap", "alpha_mask", "graph"))
 """Geometries that are drawn with their box; the others are their own outline."""
 _SCORES = frozenset(("confidence", "conf", "score"))
 _MOST_RINGS = 12  # of one mask, the largest: speckles are no more than noise on a thumbnail
+_FEWEST = 48  # points that an object may have, while there are any
+_COARSER = 4  # times that an outline is drawn twice as coarsely, before it is left out
 _LIT = 96  # of 255: how much of a block belongs to the mask, for the block to belong to it
 
 Floats = npt.NDArray[np.float64]
@@ -108,9 +110,19 @@ class _Hand:
         figure: dict[str, JSON] = {}
         if self._prediction.shapes[row] not in _BOXED:
             figure["unboxed"] = 1
-        rings, lines, dots = self._rings(row), self._lines(row), self._dots(row)
-        cost = sum(map(len, [*rings, *lines, dots]))
-        if cost > self._left:
+        closed, open_, dots = self._closed(row), self._open(row), self._dots(row)
+        # Half of what is left, so that one object with a ragged edge leaves something to the others.
+        allowed = min(max(self._left // 2, _FEWEST), self._left)
+        for coarser in range(_COARSER):
+            tolerance = 0.8 * self._pixel * 2**coarser
+            rings = [
+                simplified(ring, tolerance, closed=True) for ring in closed[: max(len(closed) >> coarser, 1)]
+            ]
+            lines = [simplified(line, tolerance, closed=False) for line in open_]
+            cost = sum(map(len, [*rings, *lines, dots]))
+            if cost <= allowed:
+                break
+        else:
             self.left_out += 1
             return {}
         self._left -= cost
@@ -127,21 +139,19 @@ class _Hand:
         """Return points as x, y, x, y ..."""
         return _plain(np.round(points, self._digits).ravel())
 
-    def _rings(self, row: int) -> list[Floats]:
-        """Return the closed outlines."""
+    def _closed(self, row: int) -> list[Floats]:
+        """Return the closed outlines, the largest of a mask first."""
         if self._prediction.shapes[row] in MASKS:
             # One mask at a time: `mask_crops` would keep all of them.
             crop = Figure(self._prediction.result.objects[row], row).crop(self._prediction.size)
-            rings = _mask_outlines(crop, self._pixel)
-        else:
-            # Vertices name pixels; drawn is the middle of one.
-            rings = [ring.astype(np.float64) + 0.5 for ring in self._prediction.outlines[row]]
-        return [simplified(ring, 0.8 * self._pixel, closed=True) for ring in rings if len(ring)]
+            return _mask_outlines(crop, self._pixel)
+        # Vertices name pixels; drawn is the middle of one.
+        return [ring.astype(np.float64) + 0.5 for ring in self._prediction.outlines[row] if len(ring)]
 
-    def _lines(self, row: int) -> list[Floats]:
+    def _open(self, row: int) -> list[Floats]:
         """Return the open lines."""
-        line = self._prediction.lines[row].astype(np.float64) + 0.5
-        return [simplified(line, 0.8 * self._pixel, closed=False)] if len(line) else []
+        line = self._prediction.lines[row]
+        return [line.astype(np.float64) + 0.5] if len(line) else []
 
     def _seen(self, row: int) -> npt.NDArray[np.intp]:
         """Return the columns of the visible keypoints."""

@@ -365,6 +365,21 @@ def test_failures_are_text_that_a_browser_finds(visit: Callable[..., Visit], rep
     assert here.page.evaluate("find('end-of-image marker')")
 
 
+def test_run_that_failed_wholly_opens_as_quickly(visit: Callable[..., Visit], tmp_path: Path) -> None:
+    """Of very many failures the first are rows, all are counted, and all can be had."""
+    errors = [ItemError("it", index=at, name=f"{at}.jpg", reason="empty file") for at in range(1200)]
+    save_predictions(errors, tmp_path / "r.html")
+    here = visit(tmp_path / "r.html")
+    here.shows(1200, 0)
+    rows = here.page.locator("#failures tbody tr")
+    expect(rows).to_have_count(500)
+    here.page.locator("#failures summary").click()
+    here.page.locator("#more-failures").click()
+    expect(rows).to_have_count(1200)
+    expect(here.page.locator("#failures-title")).to_have_text("What failed: 1,200")
+    assert here.complaints == []
+
+
 def test_markup_is_only_text(visit: Callable[..., Visit], tmp_path: Path) -> None:
     """Names of files and classes, paths and reasons are shown as they are, and nothing in them runs."""
     found = Prediction.from_arrays(
@@ -634,6 +649,8 @@ def test_paper_has_all_cards_and_no_controls(visit: Callable[..., Visit], many: 
     here.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     expect(here.cards).to_have_count(6)
     expect(here.page.locator("#filters")).to_be_hidden()
+    expect(here.page.locator("#failures tbody tr").first).to_be_visible()
+    assert overflow(here.page) == 0
     boxes = [here.cards.nth(at).bounding_box() for at in range(6)]
     for one, other in itertools.combinations(boxes, 2):
         assert (

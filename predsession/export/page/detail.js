@@ -110,7 +110,7 @@ class Detail {
     this.sheet.replaceChildren();
     this.sheet.hidden = item.failed;
     if (item.failed) return;
-    const room = Math.max(160, Math.min(stage.clientHeight || Infinity, innerHeight * 0.8));
+    const room = Math.max(120, stage.clientHeight - this.element.querySelector("#detail-reason").offsetHeight);
     this.scale = Math.min(stage.clientWidth / item.width, room / item.height, Math.max(MOST_ENLARGED, 320 / Math.max(item.width, item.height)));
     const [width, height] = [item.width * this.scale, item.height * this.scale];
     this.sheet.style.width = `${width}px`;

@@ -104,7 +104,7 @@ class Grid {
   picture(item) {
     const frame = html("span", { className: "picture" });
     if (item.thumb) frame.append(html("img", { src: item.thumb, alt: "", decoding: "async", draggable: false }));
-    if (item.reason) frame.append(html("span", { className: "reason", textContent: item.reason }));
+    if (item.reason) frame.append(html("span", { className: "reason" }, html("span", { textContent: item.reason })));
     if (!item.failed) {
       if (!item.thumb) frame.append(blank(item));
       frame.append(overlayOf(item, this.classes));
@@ -163,7 +163,7 @@ function blank({ width, height }) {
 
 function caption(item, said) {
   return html("span", { className: "caption" },
-    html("span", { className: "names", title: item.name }, ...namesOf(item)),
+    html("span", { className: "names", title: nameOf(item) }, ...namesOf(item)),
     html("span", { className: "quiet", textContent: item.failed ? "failed" : said }));
 }
 
@@ -171,10 +171,10 @@ function nameOf({ name, frame }) {
   return frame === null ? name : `${name} · frame ${frame}`;
 }
 
-/** Part a name into its folder, which may be cut short, and the rest, which tells it from its neighbours. */
+/** Part a name into its folder or clip, which may be cut short, and what tells it from its neighbours. */
 function namesOf(item) {
   const name = nameOf(item);
-  const at = name.lastIndexOf("/") + 1;
+  const at = item.frame === null ? name.lastIndexOf("/") + 1 : name.lastIndexOf("frame ");
   const rest = html("span", { className: "name", textContent: name.slice(at) });
   return at ? [html("span", { className: "folder", textContent: name.slice(0, at) }), rest] : [rest];
 }

@@ -1,5 +1,7 @@
 // The controls, and what they do.
 
+const PHONE = 760; // as in report.css
+const FIRST_FAILURES = 500; // a run may fail wholly, and the page opens quickly all the same
 const byId = (id) => document.getElementById(id);
 const report = readReport();
 report.range = scoreRange(report.items);
@@ -180,15 +182,29 @@ function layTotals() {
 function layFailures() {
   const failed = report.items.filter((item) => item.failed || item.reason);
   byId("failures").hidden = failed.length === 0;
-  byId("failures").open = failed.length > 0 && failed.length <= 3;
+  byId("failures").open = failed.length > 0 && failed.length <= 3 && innerWidth >= PHONE;
   byId("failures-title").textContent = `What failed: ${failed.length.toLocaleString("en")}`;
-  byId("failures").querySelector("tbody").replaceChildren(...failed.map(({ index, name, path, reason, failed: wholly }) => {
-    const texts = [index, name, path, wholly ? reason : `no picture: ${reason}`];
-    const row = html("tr", {}, ...texts.map((text) => html("td", { textContent: text })));
-    row.firstChild.className = "number";
-    return row;
-  }));
+  const rows = byId("failures").querySelector("tbody");
+  rows.replaceChildren(...failed.slice(0, FIRST_FAILURES).map(failureRow));
+  byId("more-failures").hidden = failed.length <= FIRST_FAILURES;
+  byId("more-failures").textContent = `Show all ${failed.length.toLocaleString("en")}`;
+  byId("more-failures").addEventListener("click", () => {
+    rows.replaceChildren(...failed.map(failureRow));
+    byId("more-failures").hidden = true;
+    rows.closest(".scroll").focus();
+  });
 }
+
+function failureRow({ index, name, path, reason, failed }) {
+  const texts = [index, name, path, failed ? reason : `no picture: ${reason}`];
+  const row = html("tr", {}, ...texts.map((text) => html("td", { textContent: text })));
+  row.firstChild.className = "number";
+  return row;
+}
+
+addEventListener("beforeprint", () => {
+  byId("failures").open = true;
+});
 
 function layScheme() {
   const schemes = [["system", "light dark"], ["light", "light"], ["dark", "dark"]];
@@ -211,5 +227,5 @@ if (!report.complete) {
   byId("cut").textContent = `The run that wrote this page was broken off. It holds the first ${counted(report.items.length, "item")}.`;
 }
 // On a phone the pictures come first.
-if (innerWidth < 760) byId("filters").open = false;
+if (innerWidth < PHONE) byId("filters").open = false;
 refresh();
