@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 from predictions import Black, found, zoo
 
 from predsession import DiskError, ItemError, Prediction, SourceError, save_predictions
@@ -262,9 +262,10 @@ def test_every_geometry_is_drawn() -> None:
 
 def test_mask_of_twenty_megapixels_becomes_a_short_outline() -> None:
     """A disc of 20 megapixels with a hole has few points, and its outline the disc's area within 2 %."""
-    rows, columns = np.ogrid[:4500, :4500]
-    distance = (rows - 2250) ** 2 + (columns - 2250) ** 2
-    disc = (distance < 2000**2) & (distance > 600**2)
+    page = Image.new("L", (4500, 4500))
+    ImageDraw.Draw(page).ellipse((250, 250, 4249, 4249), fill=255)
+    ImageDraw.Draw(page).ellipse((1650, 1650, 2849, 2849), fill=0)
+    disc = np.asarray(page) > 0
     made = Prediction.from_arrays(size=(5000, 4600), masks=[MaskCrop(300, 50, disc)], scores=[0.5])
     ((*_, figure),) = sketch_of(made, lambda title: 0).objects
     rings = [np.reshape(ring, (-1, 2)) for ring in figure["rings"]]
