@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from predsession.errors import MissingExtraError
+from predsession.errors import MissingExtraError, PredSessionError
 from predsession.prediction.display import Shown
 from predsession.prediction.rows import zeros
 from predsession.wire.geometry import MaskCrop, Size
@@ -160,7 +160,11 @@ def _compact(size: Size, crops: tuple[MaskCrop, ...]) -> sv.CompactMask:
     try:
         from supervision import CompactMask
     except ImportError:
-        raise MissingExtraError("supervision", 'masks="compact" (supervision 0.28 or later)') from None
+        from importlib.metadata import version
+
+        raise PredSessionError(
+            f"supervision {version('supervision')} has no CompactMask: pip install --upgrade supervision"
+        ) from None
     packed = []
     for x, y, mask in crops:
         height, width = mask.shape

@@ -116,6 +116,15 @@ def test_supervision_masks_that_fit_nowhere() -> None:
         p.to_supervision(masks="half")  # type: ignore[arg-type]
 
 
+def test_supervision_without_compact_masks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervision from before them: our error says which, and what to do."""
+    import supervision as sv
+
+    monkeypatch.delattr(sv, "CompactMask")
+    with pytest.raises(PredSessionError, match=r"supervision [\d.]+ has no CompactMask.*--upgrade"):
+        masked(blob(4, 4, 20)).to_supervision(masks="compact")
+
+
 def test_supervision_gets_the_corners_of_oriented_boxes() -> None:
     """Where all are oriented boxes, its own field for their corners is there."""
     import supervision as sv
