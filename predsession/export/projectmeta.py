@@ -141,4 +141,11 @@ class ProjectMeta:
         """
         self._grown = False
         own = {**ModelMeta().to_json(), "projectType": "images", **self._rest}
-        return {**own, "classes": list(self._classes.values()), "tags": list(self._tags.values())}
+        classes: list[JSON] = [_readable(entry) for entry in self._classes.values()]
+        return {**own, "classes": classes, "tags": list(self._tags.values())}
+
+
+def _readable(entry: JSONObject) -> JSONObject:
+    """Return a class as their SDK reads it: it opens no project with a class of keypoints that names none."""
+    has_nodes = as_object(as_object(entry.get("geometry_config")).get("nodes"))
+    return {**entry, "shape": ANY} if entry.get("shape") == "graph" and not has_nodes else entry

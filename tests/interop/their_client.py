@@ -17,6 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from their_folders import imported, project
+
 
 def session(task: dict[str, Any]) -> dict[str, Any]:
     """Run their `PredictionSession`; optionally look at it, stop it, draw its pictures."""
@@ -147,7 +149,14 @@ def _drawn(prediction: Any, folder: str) -> dict[str, Any]:
     return {"shape": picture.shape, "changed": bool((drawn != prediction.load_image()).any())}
 
 
-TASKS = {"session": session, "block": block, "model_api": model_api, "old_session": old_session}
+TASKS = {
+    "session": session,
+    "block": block,
+    "model_api": model_api,
+    "old_session": old_session,
+    "project": project,
+    "imported": imported,
+}
 
 
 def main() -> None:
