@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +17,14 @@ import requests
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 from nbclient import NotebookClient
+from nbconvert import HTMLExporter
 from PIL import Image
+from playwright.sync_api import Page, sync_playwright
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "notebooks"
+CHROMIUM = shutil.which("chromium") or ""
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
@@ -39,14 +44,32 @@ def execute(*cells: str) -> list[nbformat.NotebookNode]:
     return outputs
 
 
-def execute_example(name: str, url: str) -> list[nbformat.NotebookNode]:
-    """Run an example in its own folder; return the outputs of all its cells."""
+def execute_example(name: str, url: str) -> nbformat.NotebookNode:
+    """Run an example in its own folder; return it with its outputs."""
     notebook = nbformat.read(EXAMPLES / name, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "it is shipped without outputs"
     NotebookClient(
         notebook, timeout=100, kernel_name="python3", resources={"metadata": {"path": EXAMPLES}}
     ).execute(env={**os.environ, "PREDSESSION_URL": url})
+    return notebook
+
+
+def outputs_of(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """Return the outputs of all cells."""
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+
+
+def look_at(notebook: nbformat.NotebookNode, page: Page) -> None:
+    """Open a notebook as a page, with nothing from elsewhere: all pictures are there, nothing sticks out."""
+    page.route("http*://**", lambda route: route.abort())
+    page.set_content(HTMLExporter().from_notebook_node(notebook)[0], wait_until="domcontentloaded")
+    pictures = page.locator(".jp-RenderedHTMLCommon figure img")
+    assert pictures.count() == 8
+    assert pictures.evaluate_all("all => all.every(one => one.complete && one.naturalWidth > 100)")
+    wide = page.locator(".jp-OutputArea-output").evaluate_all(
+        "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.innerText)"
+    )
+    assert wide == []
 
 
 def shown(outputs: list[nbformat.NotebookNode], kind: str) -> list[str]:
@@ -80,7 +103,8 @@ async with PredictionSession({detector!r}, [{str(SAMPLES / "astronaut.jpg")!r}] 
 
 def test_the_folder_notebook(detector: str) -> None:
     """The session, the grid, a prediction and the table are shown, and both plots are one picture."""
-    outputs = execute_example("folder.ipynb", detector)
+    notebook = execute_example("folder.ipynb", detector)
+    outputs = outputs_of(notebook)
     session, together, one, table = shown(outputs, "text/html")
     assert "4 of 4 taken" in session
     assert together.count("data:image/jpeg") == 4
@@ -89,11 +113,16 @@ def test_the_folder_notebook(detector: str) -> None:
         assert "person" in page
     (plot,) = shown(outputs, "image/png")
     assert Image.open(io.BytesIO(base64.b64decode(plot))).width > 600
+    if CHROMIUM:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            look_at(notebook, browser.new_page(viewport={"width": 900, "height": 700}))
+            browser.close()
 
 
 def test_the_video_notebook(detector: str) -> None:
     """It finds tracks, shows frames, and plots counts and ways."""
-    outputs = execute_example("video.ipynb", detector)
+    outputs = outputs_of(execute_example("video.ipynb", detector))
     frames, tracks = next(eval(each) for each in shown(outputs, "text/plain") if each.startswith("("))
     assert frames == 120
     assert 3 <= tracks <= 40
