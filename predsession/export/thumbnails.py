@@ -22,7 +22,7 @@ MOST_BYTES = 6000
 KIND = "webp" if features.check("webp") else "jpeg"
 """What thumbnails are encoded as. Some builds of Pillow have no WebP, which is smaller by a third."""
 
-_ATTEMPTS = ((SIDE, 62), (SIDE, 42), (SIDE, 26), (208, 26), (128, 20), (72, 10))
+_ATTEMPTS = ((SIDE, 62), (SIDE, 44), (SIDE, 28), (208, 26), (128, 20), (72, 10))
 """Sides and qualities, until one is small enough; noise of the last size is, in either kind."""
 _ORIENTATION = 0x0112
 
@@ -103,7 +103,8 @@ def packed(picture: Image.Image) -> bytes:
             picture = picture.copy()
             picture.thumbnail((side, side))
         buffer = io.BytesIO()
-        picture.save(buffer, KIND, quality=quality)
+        # WebP's method 2 takes less than half the time of its default, for a twentieth more bytes.
+        picture.save(buffer, KIND, quality=quality, method=2)
         data = buffer.getvalue()
         if len(data) <= MOST_BYTES:
             break
