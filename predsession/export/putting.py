@@ -54,13 +54,18 @@ def put_picture(prediction: Prediction, folder: Path, place: PurePath, *, how: I
         if how == "link":
             return True
         raise SourceError(f"{target} is the picture itself; choose another folder")
+    draft = target.with_name(f".predsession-{os.getpid()}{target.suffix}")
     with on_disk(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
-        if source is not None and _is_upright(source):
-            _copy(source, target) if how == "copy" else _link(source, target)
-            return True
-        return _draw(prediction, target)
+        try:
+            if source is not None and _is_upright(source):
+                _copy(source, draft) if how == "copy" else _link(source, draft)
+            elif not _draw(prediction, draft):
+                return False
+            draft.replace(target)  # a run that is killed leaves whole pictures only
+        finally:
+            draft.unlink(missing_ok=True)
+    return True
 
 
 def _is_upright(source: Path) -> bool:

@@ -93,11 +93,13 @@ class SuperviselyWriter(Closing):
             # Before what needs it: whoever opens the folder at any time can read all that is in it.
             self._write_meta()
         self._make_folders(dataset)
-        if not put_picture(shown, self._folder / dataset / PICTURES, PurePath(name), how=self._images):
-            self.left_out["pictures that are gone"] += 1
         # Escaped, since a file name that is not UTF-8 can be written in no other way.
         content = json.dumps(annotation, separators=(",", ":")).encode()
         write_whole(self._folder / dataset / ANNOTATIONS / f"{name}.json", content)
+        # The picture last: their SDK passes over an annotation without one, but opens no dataset that has a
+        # picture without an annotation.
+        if not put_picture(shown, self._folder / dataset / PICTURES, PurePath(name), how=self._images):
+            self.left_out["pictures that are gone"] += 1
 
     def finish(self) -> None:
         """Complete the folder: a project without any prediction has a ``meta.json``, too."""

@@ -21,6 +21,7 @@ from predsession.export.supervisely import SuperviselyWriter, dataset_of, read_s
 from predsession.export.target import Existing, Target
 from predsession.inputs.folders import list_folder
 from predsession.wire.geometry import MaskCrop
+from predsession.wire.meta import ClassInfo
 from predsession.wire.skeleton import Skeleton, SkeletonNode
 
 NAMES = ("a/1.jpg", "b/1.jpg", "b/1.png")
@@ -138,6 +139,16 @@ def test_a_class_of_several_geometries_is_of_any(tmp_path: Path) -> None:
     three = found(boxes=[[1, 2, 3, 4]], scores=None, classes=["a"])
     save_predictions([one, two, three], tmp_path / "2", "supervisely")
     assert [each["shape"] for each in meta_of(tmp_path / "2")["classes"]] == ["any", "rectangle"]
+
+
+def test_a_class_of_keypoints_names_them(tmp_path: Path) -> None:
+    """Those that were found, where the model has no skeleton; a class that has none is said to be of any."""
+    meta = ModelMeta(tuple(ClassInfo(title, "graph") for title in ("found", "not found")))
+    one = found(boxes=None, scores=None, classes=["found"], keypoints=[[[1, 2, 1], [3, 4, 1]]])
+    save_predictions([replace(one, meta=meta)], tmp_path, "supervisely")
+    first, second = meta_of(tmp_path)["classes"]
+    assert (first["shape"], list(first["geometry_config"]["nodes"])) == ("graph", ["0", "1"])
+    assert second["shape"] == "any"
 
 
 def test_the_meta_is_written_before_what_needs_it(tmp_path: Path) -> None:
