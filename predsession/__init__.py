@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from predsession import plots as plots
     from predsession.errors import (
         AuthError,
         ClipShorterWarning,
@@ -162,6 +163,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used, so that importing the package is quick."""
+    if name == "plots":  # a module, which `import predsession` alone brings along when it is used
+        return importlib.import_module("predsession.plots")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'predsession' has no attribute {name!r}")

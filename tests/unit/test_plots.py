@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
+import predsession
 from predsession import ItemError, Prediction, plots
 from predsession.errors import MissingExtraError
 
@@ -113,6 +114,11 @@ def test_names_are_only_text() -> None:
     labels = set(bars(drawn(plots.classes([p]))))
     assert "a b" in labels
     assert max(map(len, labels)) < 40
+
+
+def test_plots_come_with_the_package() -> None:
+    """`import predsession` is enough; the module is imported when it is used."""
+    assert predsession.__getattr__("plots") is plots
 
 
 def test_what_cannot_be_plotted_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
