@@ -135,6 +135,21 @@ def _read_supervisely(path: Path) -> Outcomes:
     return read_supervisely(path)
 
 
+def _write_yolo(task: str) -> Callable[[Target], Writer]:
+    def write(target: Target) -> Writer:
+        from predsession.export.yolo import Task, YoloWriter
+
+        return YoloWriter(target, Task(task))
+
+    return write
+
+
+def _read_yolo(path: Path) -> Outcomes:
+    from predsession.export.yolo_reading import read_yolo
+
+    return read_yolo(path)
+
+
 def _write_video(target: Target) -> Writer:
     from predsession.export.video import VideoExport
 
@@ -170,6 +185,23 @@ FORMATS = {
             (),
             _write_supervisely,
             _read_supervisely,
+            takes_images=True,
+        ),
+        Format("yolo", "YOLO for detection: boxes", (), _write_yolo("yolo"), _read_yolo, takes_images=True),
+        Format(
+            "yolo-segment",
+            "YOLO for segmentation: outlines",
+            (),
+            _write_yolo("yolo-segment"),
+            _read_yolo,
+            takes_images=True,
+        ),
+        Format(
+            "yolo-pose",
+            "YOLO for poses: boxes and keypoints",
+            (),
+            _write_yolo("yolo-pose"),
+            _read_yolo,
             takes_images=True,
         ),
         Format(

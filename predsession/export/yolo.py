@@ -1,0 +1,295 @@
+"""YOLO folders: a text for each picture, a line an object, and a ``data.yaml``; for boxes, masks and poses.
+
+=====================  =================================================================================
+``data.yaml``          the classes by their numbers; written again whenever one was learnt
+``labels/<place>.txt`` class, then numbers from 0 to 1: a box, an outline, or a box and keypoints
+``images/<place>``     the pictures, if they are asked for
+``predsession.jsonl``  of each picture its size and where it comes from, which YOLO has no word for
+=====================  =================================================================================
+
+Each text is written whole or not at all, so a killed run leaves a folder that can be read. An object of
+several parts, or with holes, is one line: see `predsession.export.bridged`.
+
+References
+----------
+https://docs.ultralytics.com/datasets/detect/, .../segment/, .../pose/
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path, PurePath
+
+import numpy as np
+import numpy.typing as npt
+
+from predsession.errors import ItemError
+from predsession.export.bridged import join
+from predsession.export.classes import ClassTable
+from predsession.export.facts import facts_of, json_bytes, without_score
+from predsession.export.folders import read_whole, write_whole
+from predsession.export.growing import GrowingFile
+from predsession.export.keypoints import has_keypoints, keypoint_ids, labels_of, points_of
+from predsession.export.losses import losses_of_boxes, losses_of_pictures
+from predsession.export.outlines import MASKS, outlines_of
+from predsession.export.places import Places
+from predsession.export.putting import put_picture
+from predsession.export.target import Existing, Target, prepare_folder
+from predsession.export.writing import Closing
+from predsession.export.yolo_layout import DATA, FACTS, IMAGES, LABELS, read_facts
+from predsession.export.yolo_yaml import DataYaml, to_yaml
+from predsession.prediction import Prediction
+
+Floats = npt.NDArray[np.float64]
+_IMAGES_INSIDE = re.compile(f"{IMAGES}_*", re.IGNORECASE)
+
+
+MOST_OF_BOX = 6
+"""Numbers of a line without an outline or keypoints: class, box, score."""
+
+
+class Task(Enum):
+    """What the lines say."""
+
+    DETECT = "yolo"
+    SEGMENT = "yolo-segment"
+    POSE = "yolo-pose"
+
+
+_CARRIED = {
+    Task.DETECT: frozenset[str](),
+    Task.SEGMENT: frozenset(("masks", "polygons")),
+    Task.POSE: frozenset(("keypoints",)),
+}
+
+
+class YoloWriter(Closing):
+    """Writes a YOLO folder.
+
+    Parameters
+    ----------
+    target : Target
+        The folder; it is made.
+    task : Task
+        What the lines say.
+
+    Raises
+    ------
+    SourceError
+        If it is a file, holds something and may not be touched, or cannot be written to.
+    """
+
+    def __init__(self, target: Target, task: Task) -> None:
+        super().__init__()
+        prepare_folder(target)
+        self._target = target
+        self._folder = target.path
+        self._task = task
+        self._places = Places(target.root, by_stem=True)
+        self._classes = ClassTable()
+        self._told: DataYaml | None = None
+        self._facts: GrowingFile | None = None
+        self._keypoints = DataYaml()
+        self._ids: tuple[str, ...] = ()
+
+    def write(self, outcome: Prediction | ItemError) -> None:
+        """Write one picture's files.
+
+        Parameters
+        ----------
+        outcome : Prediction or ItemError
+            An item error is counted, and leaves nothing.
+
+        Raises
+        ------
+        DiskError
+            If it cannot be written; names the file.
+        """
+        if isinstance(outcome, ItemError):
+            self.left_out["item errors"] += 1
+            return
+        self._learn(outcome)
+        lines = [line for row in range(len(outcome)) for line in self._line(outcome, row)]
+        self._count(outcome)
+        self._tell()
+        place = _inside(self._places.place(outcome))
+        label = PurePath(LABELS, place).with_suffix(".txt")
+        # Before the label, which cannot be read without where there is no picture.
+        size = {"width": outcome.size.width, "height": outcome.size.height}
+        self._open().write(json_bytes({"label": label.as_posix(), **size, **facts_of(outcome)}) + b"\n")
+        how = self._target.images
+        if how and not put_picture(outcome, self._folder / IMAGES, place, how=how):
+            self.left_out["pictures"] += 1
+        write_whole(self._folder / label, "".join(line + "\n" for line in lines).encode())
+
+    def _learn(self, prediction: Prediction) -> None:
+        """Take over classes, and keypoints from the first object that has some."""
+        self._classes.learn(prediction)
+        for title in prediction.classes:
+            self._classes.number(title)
+        if self._task is Task.POSE and not self._ids:
+            self._learn_keypoints(prediction)
+
+    def _learn_keypoints(self, prediction: Prediction) -> None:
+        """Find out which keypoints there are: those of the model's skeletons, or else of the first object."""
+        infos = [each for each in prediction.meta.classes if each.skeleton]
+        ids = [key for each in infos if each.skeleton for key in each.skeleton.ids]
+        if not ids:
+            rows = (row for row in range(len(prediction)) if has_keypoints(prediction, row))
+            ids = [key for row in rows for key in keypoint_ids(prediction, row)]
+        self._ids = tuple(dict.fromkeys(ids))
+        if self._ids:
+            labels = {key: key for key in self._ids}
+            for each in infos:
+                labels |= dict(zip(self._ids, labels_of(each, self._ids), strict=True))
+            names = list(labels.values())
+            shape = DataYaml(keypoints=len(names), keypoint_names=names, flips=_mirrored(names))
+            self._keypoints = shape
+            self._fill_up()
+
+    def _fill_up(self) -> None:
+        """Give keypoints that are nowhere to lines that were written before one was known."""
+        if self._facts is None:
+            return
+        for facts in read_facts(self._folder / FACTS):
+            label = self._folder / str(facts.get("label"))
+            if not label.is_file():
+                continue
+            lines = [line.split() for line in read_whole(label).decode().splitlines()]
+            nowhere = ["0"] * 3 * len(self._ids)
+            filled = [
+                " ".join((*line[:5], *nowhere, *line[5:]) if len(line) <= MOST_OF_BOX else line)
+                for line in lines
+            ]
+            write_whole(label, "".join(line + "\n" for line in filled).encode())
+
+    def _tell(self) -> None:
+        """Write ``data.yaml``, if it would say something new."""
+        data = replace(self._keypoints, names=self._classes.titles)
+        if data != self._told:
+            write_whole(self._folder / DATA, to_yaml(data))
+            self._told = data
+
+    def _open(self) -> GrowingFile:
+        """Return the file of facts: opened late, so that a run without a picture leaves the folder empty."""
+        if self._facts is None:
+            existing = (
+                Existing.OVERWRITE if self._target.existing is Existing.REFUSE else self._target.existing
+            )
+            self._facts = GrowingFile(Target(path=self._folder / FACTS, existing=existing), _nothing)
+        return self._facts
+
+    def _line(self, prediction: Prediction, row: int) -> list[str]:
+        """Return an object's line; none where there is nothing that it could say."""
+        numbers = self._numbers(prediction, row)
+        if numbers is None:
+            return []
+        parts = [str(self._classes.number(prediction.classes[row])), *map(_decimal, numbers)]
+        if self._target.scores:
+            parts.append(str(prediction.scores[row]))
+        return [" ".join(parts)]
+
+    def _numbers(self, prediction: Prediction, row: int) -> Iterable[float] | None:
+        """Return what stands behind the class."""
+        size = np.array(prediction.size, np.float64)
+        corners = prediction.boxes[row].astype(np.float64).reshape(2, 2) / size
+        if (corners.max(axis=0) < 0).any() or (corners.min(axis=0) > 1).any():
+            self.left_out["objects outside the picture"] += 1
+            return None
+        if self._task is Task.SEGMENT:
+            return self._clipped(self._ring(prediction, row) / size).ravel().tolist()
+        inside = self._clipped(corners)
+        box = (*inside.mean(axis=0).tolist(), *(inside[1] - inside[0]).tolist())
+        if self._task is Task.DETECT:
+            return box
+        return (*box, *self._points(prediction, row, size))
+
+    def _clipped(self, points: Floats) -> Floats:
+        """Return points with what is beyond the picture on its edge: tools refuse other numbers."""
+        inside = np.clip(points, 0, 1)
+        if (inside != points).any():
+            self.left_out["parts outside the picture"] += 1
+        return inside
+
+    def _points(self, prediction: Prediction, row: int, size: Floats) -> list[float]:
+        """Return x, y, v of each keypoint."""
+        if has_keypoints(prediction, row):
+            self.left_out["keypoints"] += len(set(keypoint_ids(prediction, row)) - set(self._ids))
+        flat: list[float] = []
+        for x, y, flag in points_of(prediction, row, self._ids):
+            flat += (*np.clip((x, y) / size, 0, 1).tolist(), flag)
+        return flat
+
+    def _ring(self, prediction: Prediction, row: int) -> Floats:
+        """Return an object's outline as one ring; its box where it has none."""
+        pieces = outlines_of(prediction, row)
+        x1, y1, x2, y2 = prediction.boxes[row].tolist()
+        if not pieces:
+            if prediction.shapes[row] in MASKS:
+                self.left_out["empty masks"] += 1
+            return np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]])
+        if prediction.shapes[row] not in MASKS and pieces[0].holes:
+            self.left_out["holes"] += len(pieces[0].holes)
+        ring = join([each for piece in pieces for each in (piece.outer, *piece.holes)])
+        away = np.abs((*(ring.min(axis=0) - (x1, y1)), *(ring.max(axis=0) - (x2, y2))))
+        # A box around vertices that name pixels ends a pixel further on.
+        if (away > (1.01 if prediction.shapes[row] == "polygon" else 0.01)).any():
+            self.left_out["boxes"] += 1
+        return ring
+
+    def _count(self, prediction: Prediction) -> None:
+        """Count what the lines have no place for."""
+        lost = losses_of_boxes(prediction) - losses_of_pictures(prediction)
+        for word in _CARRIED[self._task]:
+            lost.pop(word, None)
+        if prediction.track_ids is not None:
+            lost["tracks"] += int((prediction.track_ids >= 0).sum())
+        if not self._target.scores:
+            lost["scores"] += sum(without_score(tags)[1] for tags in prediction.object_tags)
+        self.left_out += +Counter(lost)
+
+    def finish(self) -> None:
+        """Take away what an earlier run said of pictures beyond the last one."""
+        self.left_out = +self.left_out
+        self._tell()
+        self._open().finish()
+
+    def close(self) -> None:
+        """Close the file of facts."""
+        if self._facts is not None:
+            self._facts.close()
+
+
+def _inside(place: PurePath) -> PurePath:
+    """Return a picture's place such that tools find its label, for the last folder "images" in its path."""
+    # One underscore more for all that look so: no two places become one.
+    folders = [f"{part}_" if _IMAGES_INSIDE.fullmatch(part) else part for part in place.parts[:-1]]
+    return PurePath(*folders, place.name)
+
+
+def _nothing(path: Path) -> int:
+    """Return how much of a file is complete that is never added to."""
+    return path.stat().st_size
+
+
+def _decimal(number: float) -> str:
+    """Return a number between 0 and 1, or a flag, such that pixels come back to a thousandth."""
+    return f"{number:.10f}".rstrip("0").rstrip(".")
+
+
+def _mirrored(names: Sequence[str]) -> list[int]:
+    """Return for each keypoint which one it becomes in a mirror; nothing where no name says left or right."""
+    place = {name.casefold(): number for number, name in enumerate(names)}
+    swapped = [
+        name.replace("left", "\0").replace("right", "left").replace("\0", "right")
+        for name in map(str.casefold, names)
+    ]
+    if len(place) < len(names) or not any(
+        name != other and other in place for name, other in zip(place, swapped, strict=True)
+    ):
+        return []
+    return [place.get(other, number) for number, other in enumerate(swapped)]
