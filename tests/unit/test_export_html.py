@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw
 from predictions import Black, found, zoo
 
 from predsession import DiskError, ItemError, Prediction, SourceError, save_predictions
+from predsession.export import thumbnails
 from predsession.export.html import HtmlWriter
 from predsession.export.sketches import MOST_OBJECTS, MOST_POINTS, simplified, sketch_of
 from predsession.export.target import Existing, Target
@@ -166,9 +167,13 @@ def test_page_that_was_cut_off_has_what_came_before(tmp_path: Path, share: float
     assert not any("end" in line for line in said(cut))
 
 
+@pytest.mark.parametrize("kind", ["webp", "jpeg"])
 @pytest.mark.parametrize("size", [(3000, 2000), (400, 400), (3000, 3), (1, 1)])
-def test_thumbnail_is_small_whatever_it_shows(size: tuple[int, int]) -> None:
-    """Noise, the worst there is, keeps the bound, and the picture its shape."""
+def test_thumbnail_is_small_whatever_it_shows(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], kind: str
+) -> None:
+    """Noise, the worst there is, keeps the bound, and the picture its shape, in either kind."""
+    monkeypatch.setattr(thumbnails, "KIND", kind)
     noise = np.random.default_rng(3).integers(0, 256, (size[1], size[0], 3), np.uint8)
     picture = small_picture(Prediction.from_arrays(image=noise, boxes=np.zeros((0, 4))))
     assert max(picture.size) == min(max(size), SIDE)
