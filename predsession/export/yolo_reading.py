@@ -74,12 +74,9 @@ def read_yolo(path: Path) -> Iterator[Prediction]:
         if (path / label).is_file():
             seen.add(label)
             yield _prediction(folder, label, facts, len(seen) - 1)
-    index = len(seen)
-    for place in files_below(path, ""):
-        found = _label_of(place.relative_to(path))
-        if found is not None and found not in seen and _is_one(path, place, found):
-            yield _prediction(folder, found, {}, index)
-            index += 1
+    others = {_label_of(place.relative_to(path)) for place in files_below(path, "")} - {None, *seen}
+    for index, label in enumerate(sorted(map(str, others)), len(seen)):
+        yield _prediction(folder, label, {}, index)
 
 
 def _label_of(place: Path) -> str | None:
@@ -90,11 +87,6 @@ def _label_of(place: Path) -> str | None:
     if IMAGES in folders and place.suffix.lower() in PICTURES:
         return _swapped(place, IMAGES, LABELS).with_suffix(".txt").as_posix()
     return None
-
-
-def _is_one(root: Path, place: Path, label: str) -> bool:
-    """Whether a file is a label, or a picture without one."""
-    return place.suffix == ".txt" or not (root / label).is_file()
 
 
 def _swapped(place: Path, old: str, new: str) -> Path:
@@ -219,6 +211,8 @@ def _posed(data: DataYaml, title: str, numbers: Sequence[float], size: Size, sco
     named = len(data.keypoint_names) == len(set(data.keypoint_names)) == data.keypoints
     names = data.keypoint_names if named else [str(number) for number in range(data.keypoints)]
     nodes = [node_of(name, x, y, flag) for name, (x, y), flag in zip(names, places, flags, strict=True)]
+    if not points.any():
+        nodes = []  # it has none, and stands among others that have
     return Found(title=title, box=_box(numbers, size), score=_float32(score), nodes=nodes)
 
 
