@@ -31,6 +31,7 @@ ABOUT = b"predsession"
 GROUP_BYTES = 16 << 20
 """A row group is written when its rows have about this many bytes, before they are packed."""
 GROUP_ROWS = 1 << 16
+_MAY_MISS = frozenset(("path", "url", "frame_index", "timestamp", "track_id"))
 _ROW_BYTES = 200
 """What a row takes beside its JSON, about."""
 
@@ -124,8 +125,7 @@ def _schema(about: bytes) -> pa.Schema:
     )
     kinds |= dict.fromkeys(("name", "path", "url", "class", "shape", RECORD), pa.string())
     kinds["timestamp"] = pa.float64()
-    may_miss = ("path", "url", "frame_index", "timestamp", "track_id")
-    fields = [pa.field(name, kinds[name], nullable=name in may_miss) for name in (*COLUMNS, RECORD)]
+    fields = [pa.field(name, kinds[name], nullable=name in _MAY_MISS) for name in (*COLUMNS, RECORD)]
     return pa.schema(fields, {ABOUT: about})
 
 
@@ -180,8 +180,12 @@ def _placed(path: Path, file: pa.parquet.ParquetFile, *, has_json: bool) -> Iter
         for cells in batch.to_pylist():
             where = f"{path}, row {number}"
             try:
-                item = as_object(loads(cells[RECORD].encode())) if has_json else None
-                yield Placed(Row(*(cells[name] for name in COLUMNS)), where, item)
+                if any(cells[name] is None for name in COLUMNS if name not in _MAY_MISS):
+                    raise ValueError("a cell is missing")
+                item = loads(cells[RECORD].encode()) if has_json else {}
+                if not isinstance(item, dict):
+                    raise ValueError("its JSON is no object")
+                yield Placed(Row(*(cells[name] for name in COLUMNS)), where, item if has_json else None)
             except (ValueError, TypeError, AttributeError) as error:
                 raise SourceError(f"{where}: not an object ({error})") from None
             number += 1

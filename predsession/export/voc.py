@@ -176,9 +176,10 @@ def _prediction(file: Path, number: int, growing: GrowingMeta) -> Prediction:
     if root.tag != "annotation":
         raise ValueError(f"<{root.tag}> is no annotation of Pascal VOC")
     size = Size(*(int(_text(root, f"size/{side}")) for side in ("width", "height")))
-    found = [_found(each, row) for row, each in enumerate(root.iterfind("object"))]
-    name, said = root.findtext("filename") or file.stem, root.findtext("path") or ""
     ours = root.find("predsession")
+    # Others may have set a name on a line of its own; in ours, blanks are meant.
+    found = [_found(each, row, plain=ours is None) for row, each in enumerate(root.iterfind("object"))]
+    name, said = root.findtext("filename") or file.stem, root.findtext("path") or ""
     facts = {} if ours is None else _facts(ours)
     ids = None if ours is None else _ids(ours)
     beside = _beside(file, name)
@@ -214,12 +215,12 @@ def _beside(file: Path, name: str) -> Path:
     return file.with_name(name)
 
 
-def _found(item: Element, row: int) -> Found:
+def _found(item: Element, row: int, *, plain: bool) -> Found:
     """Read one object."""
     try:
         score, track = item.findtext("score"), item.findtext("track_id")
         return Found(
-            title=_text(item, "name", plain=False),
+            title=_text(item, "name", plain=plain),
             box=_box(item),
             score=None if score is None else float(score),
             track=None if track is None else int(track),

@@ -50,11 +50,11 @@ def read_picture(path: str | PathLike[str]) -> npt.NDArray[np.uint8]:
                 return np.repeat(gray[:, :, None], 3, axis=2)
             if upright.mode != "F":  # a scale of floats cannot be told
                 return np.array(upright.convert("RGB"))
-            error: Exception = ValueError("its samples are floats")
-    except _UNREADABLE as caught:
-        error = caught
+            problem = "its samples are floats"
+    except _UNREADABLE as error:
+        problem = str(error)  # the error itself would keep this call alive, and the prediction that made it
     raise SourceError(
-        f"the picture {str(path)!r} cannot be read ({error}); put it back, or hand one in with image="
+        f"the picture {str(path)!r} cannot be read ({problem}); put it back, or hand one in with image="
     )
 
 

@@ -304,3 +304,27 @@ def test_what_is_not_labelmes_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "1.json").write_text(text)
     with pytest.raises(SourceError, match=r"1\.json"):
         list(read_labelme(tmp_path))
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=6,
+)
+keys = st.sampled_from(["label", "points", "group_id", "shape_type", "flags", "mask", "score", "predsession"])
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.dictionaries(keys, junk, min_size=1, max_size=2), st.sampled_from(["point", "mask", "polygon"]))
+def test_whatever_json_is_there(
+    tmp_path_factory: pytest.TempPathFactory, change: dict[str, object], kind: str
+) -> None:
+    """It is a prediction whose arrays can be read, or `SourceError`: nothing else."""
+    folder = tmp_path_factory.mktemp("junk")
+    write(folder / "1.json", {**shape(kind, [[1, 2], [3, 4], [5, 2]]), **change})
+    try:
+        (one,) = read_labelme(folder)
+    except SourceError:
+        return
+    assert one.boxes.shape == (1, 4)
+    assert len(one.mask_crops) == len(one.object_tags) == 1

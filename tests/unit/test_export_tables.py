@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import predictions
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -265,7 +266,7 @@ def test_a_table_of_somebody_else_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_table_names_its_place(tmp_path: Path, text: str, place: str) -> None:
-    """File and line, whatever is wrong with it."""
+    """Its file and line, whatever is wrong with it."""
     path = tmp_path / "p.csv"
     path.write_text(text)
     with pytest.raises(SourceError, match=place) as caught:
@@ -280,9 +281,24 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(SourceError, match=r"p\.parquet"):
         list(read_parquet(path))
-    pq.write_table(parquet._table({"a": [1]}, __import__("pyarrow").schema([("a", "int64")])), path)
+    pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(SourceError, match="no column index"):
         list(read_parquet(path))
+
+
+@pytest.mark.parametrize("change", [{"class": None}, {"json": "{"}, {"json": "[]"}, {"width": 0}])
+def test_a_damaged_row_is_named(tmp_path: Path, change: dict[str, object]) -> None:
+    """A cell that is missing, an object that is none: the rows before it come."""
+    path = tmp_path / "p.parquet"
+    save_predictions([boxes(2), boxes(2, index=1)], path)
+    rows = pq.read_table(path).to_pylist()
+    rows[3] |= change
+    schema = pa.schema([field.with_nullable(True) for field in pq.read_schema(path)])
+    pq.write_table(pa.Table.from_pylist(rows, schema), path)
+    read = read_parquet(path)
+    assert next(read) == boxes(2)
+    with pytest.raises(SourceError, match=r"row [23]"):
+        [each.boxes for each in read]
 
 
 def test_a_killed_run_leaves_json_lines(tmp_path: Path) -> None:
@@ -332,6 +348,18 @@ def test_memory_is_flat_over_20000_predictions(tmp_path: Path) -> None:
         alive.add(next(back))
         assert len(alive) <= 3
     back.close()
+
+
+@pytest.mark.parametrize("name", ["parquet", "voc", "labelme", "supervisely"])
+def test_memory_is_flat_in_every_format(tmp_path: Path, name: str) -> None:
+    """The same, with fewer: each prediction is a file, or a line until the end."""
+    counted = _Counted()
+    save_predictions(counted.make(300), tmp_path / "out", name, root="photos")
+    assert counted.most <= 3
+    alive: weakref.WeakSet[Prediction] = weakref.WeakSet()
+    for each in read_predictions(tmp_path / "out", name):
+        alive.add(each)
+        assert len(alive) <= 3
 
 
 def test_parquet_is_written_group_by_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,7 +192,9 @@ def test_a_killed_run_leaves_whole_files_and_is_gone_on_with(tmp_path: Path) -> 
 FOREIGN = """<?xml version="1.0" encoding="UTF-16"?>
 <annotation verified="yes"><folder>images</folder><filename>7.jpg</filename>
 <size><width> 64 </width><height>48</height><depth>3</depth></size>
-<object><name>cat</name><bndbox><xmax>10</xmax><xmin>1</xmin><ymin>20.5</ymin><ymax>2</ymax></bndbox></object>
+<object><name>
+ cat
+</name><bndbox><xmax>10</xmax><xmin>1</xmin><ymin>20.5</ymin><ymax>2</ymax></bndbox></object>
 </annotation>"""
 
 
@@ -205,6 +207,7 @@ def test_files_of_other_tools_are_read(tmp_path: Path) -> None:
         assert one.boxes.tolist() == [[0, 1, 10, 20.5]]
         assert (one.name, one.path, one.index) == ("7.jpg", str(tmp_path / "7.jpg"), 0)
         assert one.scores.tolist() == [1.0]
+        assert one.classes.tolist() == ["cat"]
 
 
 BOMB = """<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]>
@@ -230,7 +233,7 @@ def test_entities_are_refused(tmp_path: Path, encoding: str) -> None:
         ("<annotation></annotation>", "no <size><width>"),
         (FOREIGN.split("\n", 1)[1].replace("<xmin>1<", "<xmin>one<"), "object 0.*one"),
         (FOREIGN.split("\n", 1)[1].replace("<xmin>1<", "<xmin>1e300<"), "object 0.*nowhere"),
-        (FOREIGN.split("\n", 1)[1].replace("<name>cat</name>", ""), "object 0.*no <name>"),
+        (FOREIGN.split("\n", 1)[1].replace("<name>\n cat\n</name>", ""), "object 0.*no <name>"),
         (FOREIGN.split("\n", 1)[1].replace(" 64 ", "0"), "size"),
     ],
 )
