@@ -180,8 +180,12 @@ def boxes_around(
 def _pixels(crop: MaskCrop | None, rings: Rings | None, points: Floats | None) -> Floats:
     """Return points whose box is that of the object."""
     if crop is not None:
-        rows, columns = np.nonzero(crop.mask)
-        return np.stack((columns + crop.x, rows + crop.y), axis=1).astype(np.float64)
+        # Not the place of each pixel: of a mask of 20 megapixels those would take 640 MB.
+        rows, columns = np.flatnonzero(crop.mask.any(axis=1)), np.flatnonzero(crop.mask.any(axis=0))
+        if not len(rows):
+            return np.zeros((0, 2))
+        first, last = (columns[0] + crop.x, rows[0] + crop.y), (columns[-1] + crop.x, rows[-1] + crop.y)
+        return np.array((first, last), np.float64)
     if rings is not None:
         return np.asarray(rings[0], np.float64)
     if points is None:
