@@ -122,6 +122,8 @@ def _no_address(url: str, parts: SplitResult | None) -> tuple[str, str]:
         if not parts.hostname:
             return "The URL names no host.", _WANTED
         return "The URL has a query or a fragment (? or #), which a base URL has not.", _WANTED
+    if text.startswith("unix:"):
+        return "A socket of this machine needs no network to be looked at.", "Is its server running?"
     if "://" in text:
         advice = "Pass one that begins with http://, https://, or grpc:// for a look at the network alone."
         return f"{parts.scheme}:// is no way to speak with an inference server.", advice

@@ -154,6 +154,7 @@ def test_a_job_that_is_live_is_told(ours: str) -> None:
         ("", ["empty"]),
         ("localhost:8000", ["no scheme", "http://localhost:8000"]),
         ("user:secret-word@host:80", ["no scheme", "http://host:80"]),
+        ("unix:/run/x.sock", ["socket", "running"]),
         ("ftp://host", ["ftp://", "http://"]),
         ("http://", ["no host"]),
         ("http://host:99999", ["cannot be read"]),
