@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
+import export_kit
 import makers
 import numpy as np
 import predictions
@@ -54,6 +55,19 @@ def test_every_geometry_comes_back_equal(tmp_path: Path) -> None:
     saved = save_predictions(many, tmp_path, "supervisely")
     assert saved.left_out == {"pictures that are gone": 3}
     assert sorted(read_predictions(tmp_path), key=lambda each: each.index) == many
+
+
+@settings(deadline=None, max_examples=60)
+@given(export_kit.anything())
+def test_predictions_survive(tmp_path_factory: pytest.TempPathFactory, one: Prediction) -> None:
+    """They are equal, unless something is counted."""
+    folder = tmp_path_factory.mktemp("project")
+    lost = set(save_predictions([one], folder, "supervisely").left_out) - {"pictures that are gone"}
+    (back,) = read_supervisely(folder)
+    assert lost <= {"empty masks", "tags with values of several kinds"}
+    assert lost or back == one
+    assert np.array_equal(back.boxes, one.boxes)
+    assert back.classes.tolist() == one.classes.tolist()
 
 
 def test_the_folders_of_pictures_become_datasets(tmp_path: Path) -> None:
