@@ -42,9 +42,9 @@ class Saved:
     def __str__(self) -> str:
         """Return it as a sentence."""
         failed = f", {_counted(self.errors, 'item')} without one" if self.errors else ""
-        lost = ", ".join(f"{count} {what}" for what, count in sorted(self.left_out.items()))
+        lost = ", ".join(f"{what} {count}" for what, count in sorted(self.left_out.items()))
         return f"{self.path}: {_counted(self.predictions, 'prediction')}{failed}" + (
-            f"; {self.format} does not hold: {lost}" if lost else ""
+            f"; not in {self.format}: {lost}" if lost else ""
         )
 
 
