@@ -71,10 +71,14 @@ class Places:
     def _wanted(self, prediction: Prediction) -> PurePath:
         """Return where a picture would lie if it were the only one."""
         place = PurePath(Path(prediction.name or f"image_{prediction.index:04d}").name or "image")
-        if prediction.path is not None:
+        if prediction.path:
             relative = os.path.relpath(prediction.path, self._root)
             inside = relative.split(os.sep, 1)[0] != os.pardir
             place = PurePath(relative if inside else Path(prediction.path).name)
+        # Names come from servers and files, too: no file can be called so, or is where it seems to be.
+        place = PurePath(str(place).replace("\0", "_"))
+        if place.name in ("", ".."):
+            place = place.with_name("image") if place.name else PurePath("image")
         if prediction.frame_index is not None:
             place = place.with_name(f"{place.stem}_{prediction.frame_index:06d}.png")
         return place

@@ -133,6 +133,19 @@ def test_names_are_unique_and_folders_kept(tmp_path: Path) -> None:
         assert back.index == one.index
 
 
+@pytest.mark.parametrize("name", ["..", ".", "/", "\0", "a/..", "../../b", "c/"])
+@pytest.mark.parametrize("format_", ["voc", "labelme", "supervisely"])
+def test_names_that_no_file_has(tmp_path: Path, name: str, format_: str) -> None:
+    """A name from a server leads nowhere else, and keeps nothing from being written."""
+    one = found(None, name=name)
+    nowhere = replace(found(None, name="x", index=1), path="")
+    many = [replace(one, loader=predictions.Black()), nowhere]
+    save_predictions(many, tmp_path / "a" / "out", format_, images="copy")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["out"]
+    assert len(list(read_predictions(tmp_path / "a" / "out"))) == 2
+
+
 def test_what_xml_does_not_have(tmp_path: Path) -> None:
     """Control characters, and halves of characters in names that are not UTF-8, are replaced and counted."""
     saved = save_predictions(
