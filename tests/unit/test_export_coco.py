@@ -359,6 +359,31 @@ def test_no_json_at_all(tmp_path: Path) -> None:
             list(read_predictions(path, "coco"))
 
 
+FULL = """
+import resource, signal, sys
+import numpy as np
+from predsession import DiskError, Prediction, save_predictions
+
+noise = np.random.default_rng(0).random((1, 600, 600)) < 0.5
+one = Prediction.from_arrays(size=(600, 600), masks=noise, name="a.png")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
+try:
+    save_predictions([one], sys.argv[1], sys.argv[2])
+except DiskError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_at_the_very_end(tmp_path: Path) -> None:
+    """The lines fit, the document does not: it is named, no half of it is there, and nothing is lost."""
+    command = [sys.executable, "-c", FULL, str(tmp_path / "x.json"), "coco"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert f"{tmp_path / 'x.json'} cannot be written (File too large); make room there" in done.stdout
+    assert [each.name for each in tmp_path.iterdir()] == ["x.json.partial.jsonl"]
+    assert [len(each) for each in read_predictions(tmp_path / "x.json.partial.jsonl")] == [1]
+
+
 PROGRAM = """
 import sys, tracemalloc
 import numpy as np

@@ -19,6 +19,8 @@ from predictions import found, zoo
 
 from predsession import ItemError, Prediction, SourceError, read_predictions, save_predictions
 from predsession.export.bridged import join, mask_within
+from predsession.export.target import Existing, Target
+from predsession.export.yolo import Task, YoloWriter
 from predsession.export.yolo_yaml import DataYaml, parse, read_yaml, to_yaml
 from predsession.wire.geometry import MaskCrop
 from predsession.wire.meta import ClassInfo, ModelMeta
@@ -521,6 +523,51 @@ def test_facts_of_pictures(tmp_path: Path) -> None:
     assert json.loads(lines[1]) == {
         "label": "labels/z.txt", "width": 64, "height": 48, "index": 1, "name": "z"
     }  # fmt: skip
+
+
+FULL = """
+import resource, signal, sys
+import numpy as np
+from predsession import DiskError, Prediction, save_predictions
+
+noise = np.random.default_rng(0).random((1, 100, 100)) < 0.5
+one = Prediction.from_arrays(size=(100, 100), boxes=[[1, 2, 3, 4]], name="a.png")
+two = Prediction.from_arrays(size=(100, 100), masks=noise, name="b.png", index=1)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+try:
+    save_predictions([one, two], sys.argv[1], "yolo-segment")
+except DiskError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """Names the label; no half of it is there, and what came before can be read."""
+    command = [sys.executable, "-c", FULL, str(tmp_path / "x")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    label = tmp_path / "x" / "labels" / "b.txt"
+    assert f"{label} cannot be written (File too large); make room there" in done.stdout
+    assert [each.name for each in label.parent.iterdir()] == ["a.txt"]
+    assert [each.name for each in read_predictions(tmp_path / "x")] == ["a.png"]
+
+
+def test_a_run_that_goes_on(tmp_path: Path) -> None:
+    """Everything comes again, and the folder is what it would have been at once."""
+    some = [found(classes=["a", "b"], path=f"{index}.jpg", index=index) for index in range(4)]
+    save_predictions(some, tmp_path / "whole", "yolo", root=".")
+    with YoloWriter(Target(path=tmp_path / "x", root="."), Task.DETECT) as writer:
+        for each in some[:2]:
+            writer.write(each)
+    with YoloWriter(Target(path=tmp_path / "x", root=".", existing=Existing.RESUME), Task.DETECT) as writer:
+        for each in some:
+            writer.write(each)
+        writer.finish()
+    whole, again = (
+        {each.relative_to(folder): each.read_bytes() for each in folder.rglob("*.*") if each.is_file()}
+        for folder in (tmp_path / "whole", tmp_path / "x")
+    )
+    assert again == whole
 
 
 PROGRAM = """
