@@ -1,4 +1,4 @@
-"""The doctor sees that Triton and MLServer speak another protocol, over HTTP and gRPC, and says what to use."""
+"""The doctor sees that Triton and MLServer speak another protocol, and says what to use."""
 
 from __future__ import annotations
 
