@@ -103,8 +103,10 @@ def _prediction(folder: _Folder, label: str, facts: JSONObject, index: int) -> P
     try:
         size = _size(facts) if picture is None else _size_of(picture)
         text = read_whole(file).decode() if file.is_file() else ""
-    except ValueError as error:
-        raise error if isinstance(error, SourceError) else SourceError(f"{file}: {error}") from None
+    except SourceError:
+        raise
+    except (ValueError, PredSessionError) as error:
+        raise SourceError(f"{file}: {error}") from None
     found = [
         _found(folder.data, line, size, f"{file}, line {number}")
         for number, line in enumerate(text.splitlines(), 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -348,6 +349,37 @@ def test_damage_is_named(document: object, said: str, tmp_path: Path) -> None:
     path = write(document, tmp_path / "bad.json")
     with pytest.raises(SourceError, match=f"{path}: .*{said}" if not said.startswith("a list") else said):
         list(read_predictions(path))
+
+
+JUNK = [None, True, -1, 0, 1.5, 1e300, float("nan"), "x", "", [], {}, [[]], [1], {"a": 1}, 10**30, "\udcff"]
+
+
+def places(value: object, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Return where something stands in a document, all over it."""
+    yield place
+    entries = (
+        value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+    )
+    for key, inner in entries:
+        yield from places(inner, (*place, key))
+
+
+def test_whatever_stands_anywhere(tmp_path: Path) -> None:
+    """Is an error that names the file, or a prediction that can be used: nothing comes up later."""
+    for place in list(places(THEIRS))[1:]:
+        for junk in JUNK:
+            document = json.loads(json.dumps(THEIRS))
+            inner = document
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = junk
+            path = write(document, tmp_path / "x.json")
+            try:
+                for one in read_predictions(path):
+                    _ = one.boxes, one.scores, one.mask_crops, one.keypoints, one.track_ids, one.object_tags
+                    assert Prediction.from_json(one.to_json()) == one
+            except SourceError as error:
+                assert str(path) in str(error)  # noqa: PT017 - most are errors, some are none
 
 
 def test_no_json_at_all(tmp_path: Path) -> None:

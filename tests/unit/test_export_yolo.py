@@ -505,6 +505,9 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     (root / "predsession.jsonl").write_text('{"label": "labels/train/1.txt", "width": 3, "height": 4}\n')
     with pytest.raises(SourceError, match=r"1\.txt: .*codec can't decode"):
         list(read_predictions(root))
+    (root / "predsession.jsonl").write_text('{"label": "labels/train/1.txt", "width": "x"}\n')
+    with pytest.raises(SourceError, match=r"1\.txt: predsession\.jsonl: width: 'x' is no whole number"):
+        list(read_predictions(root))
     (root / "predsession.jsonl").write_text("7\n")
     with pytest.raises(SourceError, match=r"predsession\.jsonl, line 1: .* is no object; take the file away"):
         list(read_predictions(root))
