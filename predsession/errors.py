@@ -289,7 +289,7 @@ class JournalError(PredSessionError):
 
 
 class DiskError(PredSessionError, OSError):
-    """Results cannot be written, or kept in a temporary file until it is their turn: the disk is full, mostly."""
+    """Results cannot be written, or kept in a file until it is their turn: the disk is full, mostly."""
 
 
 class StoreError(PredSessionError):

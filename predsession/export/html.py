@@ -159,7 +159,7 @@ class HtmlWriter(Closing):
             item["thumb"] = base64.b64encode(packed(small_picture(prediction))).decode("ascii")
             item["kind"] = KIND
         except Exception as error:  # noqa: BLE001 - a loader may be the caller's own; the boxes are good
-            self.left_out["pictures"] += 1
+            self.left_out["pictures that are gone"] += 1
             item["gone"] = _reason(_why(prediction, error))
             item["file"] = None
         return {key: value for key, value in item.items() if value is not None}

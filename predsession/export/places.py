@@ -36,6 +36,7 @@ class Places:
         self._again = again
         # What was given, and to whom: numbers instead of texts, or 100,000 names would be kept.
         self._given: dict[int, int] = {}
+        self._counts: dict[tuple[int, int], int] = {}
 
     def place(self, prediction: Prediction) -> PurePath:
         """Return the place of a prediction's picture.
@@ -52,21 +53,33 @@ class Places:
         """
         whose = hash((prediction.path, prediction.url, prediction.frame_index, prediction.image_id))
         place = self._wanted(prediction)
-        stem, count = shortened(place.stem), 1
+        stem = shortened(place.stem)
         place = place.with_name(f"{stem}{place.suffix}")
-        while not self._is_free(place, whose):
-            count += 1
-            place = place.with_name(f"{stem}_{count}{place.suffix}")
-        return place
+        first = self._mark(place)
+        if self._take(first, whose):
+            return place
+        count = self._counts.get((first, whose), 0) if self._again else 0
+        if not count:
+            # From that name's last number on, or thousands of one name would be counted through each time.
+            count = self._counts.get((first, 0), 1) + 1
+            while not self._take(self._mark(place.with_name(f"{stem}_{count}{place.suffix}")), whose):
+                count += 1
+            self._counts[first, 0] = count
+            if self._again:
+                self._counts[first, whose] = count
+        return place.with_name(f"{stem}_{count}{place.suffix}")
 
-    def _is_free(self, place: PurePath, whose: int) -> bool:
+    def _take(self, mark: int, whose: int) -> bool:
         """Take a place, if nobody else has it."""
-        name = str(place.with_suffix("") if self._by_stem else place).casefold()
-        mark = int.from_bytes(hashlib.blake2b(os.fsencode(name), digest_size=8).digest(), "big")
         if mark not in self._given:
             self._given[mark] = whose
             return True
         return self._again and self._given[mark] == whose
+
+    def _mark(self, place: PurePath) -> int:
+        """Return a number that stands for a place."""
+        name = str(place.with_suffix("") if self._by_stem else place).casefold()
+        return int.from_bytes(hashlib.blake2b(os.fsencode(name), digest_size=8).digest(), "big")
 
     def _wanted(self, prediction: Prediction) -> PurePath:
         """Return where a picture would lie if it were the only one."""

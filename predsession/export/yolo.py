@@ -123,7 +123,7 @@ class YoloWriter(Closing):
         self._open().write(json_bytes({"label": label.as_posix(), **size, **facts_of(outcome)}) + b"\n")
         how = self._target.images
         if how and not put_picture(outcome, self._folder / IMAGES, place, how=how):
-            self.left_out["pictures"] += 1
+            self.left_out["pictures that are gone"] += 1
         write_whole(self._folder / label, "".join(line + "\n" for line in lines).encode())
 
     def _learn(self, prediction: Prediction) -> None:

@@ -134,7 +134,9 @@ def test_a_picture_that_is_gone(name: str, found: list[Prediction], tmp_path: Pa
     where = place(tmp_path, name)
     saved = save_predictions(found, where, name, images="copy" if FORMATS[name].takes_images else None)
     assert saved.predictions == len(found)
-    assert saved.left_out.get("pictures", 0) == (1 if FORMATS[name].takes_images or name == "html" else 0)
+    assert saved.left_out.get("pictures that are gone", 0) == (
+        1 if FORMATS[name].takes_images or name == "html" else 0
+    )
     assert contents(where)
 
 

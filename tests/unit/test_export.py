@@ -10,6 +10,7 @@ import numpy as np
 from predsession import ItemError, Prediction, Size
 from predsession.export.jsonl import JsonlWriter
 from predsession.export.names import OutputNames
+from predsession.export.places import Places
 
 
 def prediction(path: str | None, name: str = "", index: int = 0) -> Prediction:
@@ -66,3 +67,18 @@ def test_what_has_no_place_gets_its_name(tmp_path: Path) -> None:
     assert given == ["a.jpg", "a_2.jpg", "image_0007.png"]
     outside = OutputNames(tmp_path / "out", [str(tmp_path)]).path_for(prediction("/elsewhere/../etc/x.png"))
     assert outside == tmp_path / "out" / "x.png"
+
+
+def test_many_pictures_of_one_name(tmp_path: Path) -> None:
+    """From anywhere: each gets a place of its own, and again the same one where that is wanted."""
+    urls = [f"http://x/{number}/a.jpg" for number in range(2000)]
+    found = [
+        Prediction.from_arrays(size=Size(8, 8), boxes=np.zeros((0, 4)), name="a.jpg", url=url) for url in urls
+    ]
+    places = Places(str(tmp_path), again=True)
+    given = [places.place(one) for one in found]
+    assert len(set(given)) == 2000
+    assert [str(given[number]) for number in (0, 1, 1999)] == ["a.jpg", "a_2.jpg", "a_2000.jpg"]
+    assert [places.place(one) for one in found] == given
+    once = Places(str(tmp_path))
+    assert len({once.place(one) for one in found * 2}) == 4000

@@ -215,7 +215,7 @@ def test_picture_that_is_gone_leaves_its_boxes(tmp_path: Path) -> None:
         found(path="a\0b.jpg"),
         found(loader=Black()),
     )
-    assert writer.left_out == {"pictures": 4}
+    assert writer.left_out == {"pictures that are gone": 4}
     pages = items(tmp_path / "r.html")
     assert [len(page["objects"]) for page in pages] == [2] * 5
     assert pages[0]["gone"] == "its file is no longer there"

@@ -253,7 +253,7 @@ def test_pictures(tmp_path: Path) -> None:
     for how in ("copy", "link"):
         folder = tmp_path / how
         saved = save_predictions(some, folder, "yolo", images=how)
-        assert saved.left_out == {"pictures": 1}
+        assert saved.left_out == {"pictures that are gone": 1}
         there = [path.relative_to(folder).as_posix() for path in sorted((folder / "images").rglob("*.png"))]
         # A folder "images" within would make tools look for labels in the wrong place.
         assert there == ["images/a/1.png", "images/b/1.png", "images/images_/c.png"]
