@@ -13,8 +13,10 @@ http://host.robots.ox.ac.uk/pascal/VOC/voc2012/devkit_doc.pdf, section 4: annota
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePath
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 from xml.parsers import expat
@@ -22,6 +24,7 @@ from xml.parsers import expat
 from predsession.errors import ItemError, PredSessionError, SourceError
 from predsession.export.facts import Found, facts_of, prediction_from, without_score
 from predsession.export.folders import files_below, picture_path, read_whole, write_whole
+from predsession.export.growing import GrowingFile
 from predsession.export.growingmeta import GrowingMeta, ids_of
 from predsession.export.losses import losses_of_boxes
 from predsession.export.places import Places
@@ -34,6 +37,7 @@ from predsession.wire.geometry import Box, Size
 from predsession.wire.jsontypes import JSON
 
 ANNOTATIONS, PICTURES = "Annotations", "JPEGImages"
+LIST = PurePath("ImageSets", "Main", "trainval.txt")
 _FACTS = {"index": int, "name": str, "url": str, "frame_index": int, "timestamp": float}
 """What is kept of where a prediction comes from, beside its path; readers pass over what they do not know."""
 # XML 1.0, section 2.2: what is no character there. A reference to one is no way around it.
@@ -47,7 +51,8 @@ class VocWriter(Closing):
     Parameters
     ----------
     target : Target
-        The folder; it gets ``Annotations`` and, with pictures, ``JPEGImages``.
+        The folder; it gets ``Annotations``, ``ImageSets/Main/trainval.txt`` with the pictures' names, and, if
+        that is wanted, ``JPEGImages``.
 
     Raises
     ------
@@ -61,6 +66,8 @@ class VocWriter(Closing):
         self._folder = target.path
         self._images = target.images
         self._places = Places(target.root, by_stem=True)
+        # Readers such as torchvision's find pictures by this list alone.
+        self._list = GrowingFile(replace(target, path=target.path / LIST), lambda _: 0)
 
     def write(self, outcome: Prediction | ItemError) -> None:
         """Write one outcome.
@@ -89,9 +96,15 @@ class VocWriter(Closing):
             lines += self._object(outcome, row)
         text = "\n".join((*lines, "</annotation>", ""))
         write_whole(self._folder / ANNOTATIONS / place.with_suffix(".xml"), text.encode())
+        self._list.write(os.fsencode(f"{place.with_suffix('').as_posix()}\n"))
 
     def finish(self) -> None:
-        """Do nothing: each file was complete as it was written."""
+        """Cut the list to what was written; each file was complete as it was written."""
+        self._list.finish()
+
+    def close(self) -> None:
+        """Close the list."""
+        self._list.close()
 
     def _head(self, prediction: Prediction, place: PurePath) -> Iterator[str]:
         """Say which picture it is."""

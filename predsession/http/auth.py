@@ -113,7 +113,7 @@ def check_endpoint(url: str) -> str:
         url = url.strip()
         parts = urlsplit(url)
         usable = parts.scheme in _DEFAULT_PORTS and bool(parts.hostname) and parts.port != 0
-        usable = usable and not (parts.query or parts.fragment) and url.isprintable()
+        usable = usable and not (parts.query or parts.fragment) and url.isprintable() and " " not in url
     except (ValueError, AttributeError, TypeError):
         usable = False
     if not usable:

@@ -122,9 +122,11 @@ def test_names_are_unique_and_folders_kept(tmp_path: Path) -> None:
     assert not saved.left_out
     files = [str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")]
     assert sorted(files) == [
-        "Annotations/a/1.xml", "Annotations/b/1.xml", "Annotations/b/1_2.xml",
+        "Annotations/a/1.xml", "Annotations/b/1.xml", "Annotations/b/1_2.xml", "ImageSets/Main/trainval.txt",
         "JPEGImages/a/1.jpg", "JPEGImages/b/1.jpg", "JPEGImages/b/1_2.png",
     ]  # fmt: skip
+    listed = tmp_path / "out" / "ImageSets" / "Main" / "trainval.txt"
+    assert listed.read_text().splitlines() == ["a/1", "b/1", "b/1_2"]
     assert [each.path for each in read_predictions(tmp_path / "out")] == [each.path for each in many]
     for name in NAMES:
         (tmp_path / "in" / name).unlink()
