@@ -5,6 +5,8 @@ scripts/package checks it against the installed wheel, with mypy and pyright, bo
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -32,12 +34,18 @@ from predsession import (
     PredSessionError,
     Report,
     ResponseError,
+    Saved,
     SessionProgress,
     SessionStatus,
     Size,
     SourceError,
     Track,
     connect,
+    grid,
+    plots,
+    read_predictions,
+    save_predictions,
+    to_pandas,
 )
 from predsession.doctor import Examination, Finding, Verdict, examine
 from predsession.edge import BatchInferItem, DetectedObject, InferenceClient, InferenceResult, ModelInfo
@@ -124,6 +132,31 @@ def make(boxes: npt.NDArray[np.float32], names: list[str]) -> Prediction:
     assert_type(meta.names, tuple[str, ...])
     assert_type(meta.find("cat"), ClassInfo | None)
     return Prediction.from_arrays(size=(640, 480), boxes=boxes, class_ids=[0], meta=meta)
+
+
+def keep(session: PredictionSession, folder: Path) -> None:
+    """Write predictions into files, and read them back."""
+    assert_type(session.save(folder / "ann.json", overwrite=True), Saved)
+    assert_type(session.to_html("report.html"), Saved)
+    saved = session.save("dataset", "yolo", images="copy", scores=True)
+    assert_type(saved.left_out, Mapping[str, int])
+    assert_type(saved.path, str)
+    assert_type(read_predictions("ann.json"), Iterator[Prediction])
+    assert_type(read_predictions("preds.jsonl", on_error="yield"), Iterator[Prediction | ItemError])
+    assert_type(save_predictions(read_predictions(folder, "voc"), "p.csv", append=True, root=folder), Saved)
+
+
+def go_on(predictions: list[Prediction]) -> None:
+    """Go on in other packages, and look at several."""
+    assert_type(predictions[0].counts(), Counter[str])
+    json.dumps(predictions[0].to_geojson((1, 0, 0, 0, -1, 0), crs=32633))
+    to_pandas(predictions)
+    predictions[0].to_pandas()
+    predictions[0].to_supervision(masks="compact")
+    assert_type(grid(predictions, columns=2, limit=8)._repr_html_(), str)
+    plots.classes(predictions, top=5)
+    plots.scores(predictions, bins=10)
+    plots.objects_over_time(predictions)
 
 
 def follow(clip: Path) -> None:
