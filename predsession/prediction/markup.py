@@ -6,7 +6,6 @@ sheet or an id: many of them share a page, and some hosts take those out.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
 
 RGB = tuple[int, int, int]
@@ -32,6 +31,8 @@ def escaped(text: str) -> str:
     str
         For an element or an attribute.
     """
+    import html  # with all its names of signs: when something is shown, not when a session is imported
+
     return html.escape(text.encode("utf-8", "replace").decode("utf-8"))
 
 
