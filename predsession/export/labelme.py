@@ -22,15 +22,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from predsession.errors import ItemError
 from predsession.export.facts import OURS, facts_of, tags_to_json, without_score
+from predsession.export.foldered import Foldered
 from predsession.export.folders import write_whole
 from predsession.export.growingmeta import ids_of
 from predsession.export.outlines import MASKS
-from predsession.export.places import Places
-from predsession.export.putting import put_picture
-from predsession.export.target import Target, prepare_folder
-from predsession.export.writing import Closing
 from predsession.prediction import Prediction
 from predsession.wire.figures import Figure
 from predsession.wire.geometry import Box, Ring, Size, box_around
@@ -46,7 +42,7 @@ _CHANGED = {"oriented_bbox": "oriented boxes", "cuboid": "cuboids"}
 Shape = dict[str, JSON]
 
 
-class LabelMeWriter(Closing):
+class LabelMeWriter(Foldered):
     """Writes each prediction into a file of its own as it comes, and its picture beside it if that is wanted.
 
     Parameters
@@ -60,50 +56,24 @@ class LabelMeWriter(Closing):
         If it holds something and may not be touched, or cannot be written to.
     """
 
-    def __init__(self, target: Target) -> None:
-        super().__init__()
-        prepare_folder(target)
-        self._folder = target.path
-        self._images = target.images
-        self._places = Places(target.root, by_stem=True)
-
-    def write(self, outcome: Prediction | ItemError) -> None:
-        """Write one outcome.
-
-        Parameters
-        ----------
-        outcome : Prediction or ItemError
-            One without objects has a file, too.
-
-        Raises
-        ------
-        DiskError
-            If it cannot be written; names the file.
-        """
-        if isinstance(outcome, ItemError):
-            self.left_out["item errors"] += 1
-            return
-        place = self._places.place(outcome)
-        put = self._images is not None and put_picture(outcome, self._folder, place, how=self._images)
-        if self._images is not None and not put:
-            self.left_out["pictures that are gone"] += 1
-        shapes = list(self._shapes(outcome))
+    def _write(self, prediction: Prediction) -> None:
+        """Write a prediction's files."""
+        place = self._places.place(prediction)
+        put = self._put(prediction, "", place)
+        shapes = list(self._shapes(prediction))
         file = self._folder / place.with_suffix(".json")
         document: JSON = {
             "version": VERSION,
-            "flags": {tag.name: True for tag in outcome.tags if tag.value is None},
+            "flags": {tag.name: True for tag in prediction.tags if tag.value is None},
             "shapes": shapes,
-            "imagePath": place.name if put else _image_path(outcome, file, place),
+            "imagePath": place.name if put else _image_path(prediction, file, place),
             "imageData": None,
-            "imageHeight": outcome.size.height,
-            "imageWidth": outcome.size.width,
-            OURS: {**facts_of(outcome), "class_ids": {**ids_of(outcome)}},
+            "imageHeight": prediction.size.height,
+            "imageWidth": prediction.size.width,
+            OURS: {**facts_of(prediction), "class_ids": {**ids_of(prediction)}},
         }
         # Escaped, since a file name that is not UTF-8 can be written in no other way.
         write_whole(file, json.dumps(document, indent=1).encode() + b"\n")
-
-    def finish(self) -> None:
-        """Do nothing: each file was complete as it was written."""
 
     def _shapes(self, prediction: Prediction) -> Iterator[Shape]:
         """Describe all objects, and count what becomes another."""

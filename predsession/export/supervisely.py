@@ -20,16 +20,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from predsession.errors import ItemError, PredSessionError, SourceError
+from predsession.errors import PredSessionError, SourceError
 from predsession.export.facts import OURS, facts_of
+from predsession.export.foldered import Foldered
 from predsession.export.folders import picture_path, read_whole, write_whole
 from predsession.export.growingmeta import ids_of
-from predsession.export.places import Places
 from predsession.export.projectmeta import ProjectMeta
-from predsession.export.putting import put_picture
 from predsession.export.sdkobjects import SdkObjects
-from predsession.export.target import Images, Target, on_disk, prepare_folder
-from predsession.export.writing import Closing
+from predsession.export.target import Target, on_disk
 from predsession.prediction import Prediction
 from predsession.wire.jsontext import loads
 from predsession.wire.jsontypes import JSON, JSONObject, as_object
@@ -44,7 +42,7 @@ _SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"
 """Of pictures that their SDK lists and that anything can write; others become PNG."""
 
 
-class SuperviselyWriter(Closing):
+class SuperviselyWriter(Foldered):
     """Writes each prediction into a file of its own as it comes, and its picture beside.
 
     Parameters
@@ -59,36 +57,18 @@ class SuperviselyWriter(Closing):
     """
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
-        prepare_folder(target)
-        self._folder = target.path
-        self._images: Images = target.images or "copy"
-        self._places = Places(target.root)
+        super().__init__(target, by_stem=False, images="copy")
         self._meta = ProjectMeta(_known(target.path))
         self._objects = SdkObjects(self._meta, self.left_out)
 
-    def write(self, outcome: Prediction | ItemError) -> None:
-        """Write one outcome.
-
-        Parameters
-        ----------
-        outcome : Prediction or ItemError
-            One without objects has a file, too.
-
-        Raises
-        ------
-        DiskError
-            If it cannot be written; names the file.
-        """
-        if isinstance(outcome, ItemError):
-            self.left_out["item errors"] += 1
-            return
-        shown = _with_picture(outcome)
+    def _write(self, prediction: Prediction) -> None:
+        """Write a prediction's files."""
+        shown = _with_picture(prediction)
         place = self._places.place(shown)
         dataset, name = dataset_of(place.parent), place.name
-        annotation = self._objects.annotation_of(outcome)
-        facts = {key: value for key, value in facts_of(outcome).items() if key != "tags"}
-        annotation[OURS] = {**facts, "class_ids": {**ids_of(outcome)}}
+        annotation = self._objects.annotation_of(prediction)
+        facts = {key: value for key, value in facts_of(prediction).items() if key != "tags"}
+        annotation[OURS] = {**facts, "class_ids": {**ids_of(prediction)}}
         if self._meta.has_grown:
             # Before what needs it: whoever opens the folder at any time can read all that is in it.
             self._write_meta()
@@ -98,8 +78,7 @@ class SuperviselyWriter(Closing):
         write_whole(self._folder / dataset / ANNOTATIONS / f"{name}.json", content)
         # The picture last: their SDK passes over an annotation without one, but opens no dataset that has a
         # picture without an annotation.
-        if not put_picture(shown, self._folder / dataset / PICTURES, PurePath(name), how=self._images):
-            self.left_out["pictures that are gone"] += 1
+        self._put(shown, dataset / PICTURES, PurePath(name))
 
     def finish(self) -> None:
         """Complete the folder: a project without any prediction has a ``meta.json``, too."""

@@ -21,16 +21,14 @@ from pathlib import Path, PurePath
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 from xml.parsers import expat
 
-from predsession.errors import ItemError, PredSessionError, SourceError
+from predsession.errors import PredSessionError, SourceError
 from predsession.export.facts import Found, facts_of, prediction_from, without_score
+from predsession.export.foldered import Foldered
 from predsession.export.folders import files_below, picture_path, read_whole, write_whole
 from predsession.export.growing import GrowingFile
 from predsession.export.growingmeta import GrowingMeta, ids_of
 from predsession.export.losses import losses_of_boxes
-from predsession.export.places import Places
-from predsession.export.putting import put_picture
-from predsession.export.target import Target, prepare_folder
-from predsession.export.writing import Closing
+from predsession.export.target import Target
 from predsession.prediction import Prediction
 from predsession.wire.fields import MAX_COORDINATE
 from predsession.wire.geometry import Box, Size
@@ -45,7 +43,7 @@ _NO_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 
 
-class VocWriter(Closing):
+class VocWriter(Foldered):
     """Writes each prediction into a file of its own as it comes, and its picture if that is wanted.
 
     Parameters
@@ -61,39 +59,18 @@ class VocWriter(Closing):
     """
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
-        prepare_folder(target)
-        self._folder = target.path
-        self._images = target.images
-        self._places = Places(target.root, by_stem=True)
+        super().__init__(target)
         # Readers such as torchvision's find pictures by this list alone.
         self._list = GrowingFile(replace(target, path=target.path / LIST), lambda _: 0)
 
-    def write(self, outcome: Prediction | ItemError) -> None:
-        """Write one outcome.
-
-        Parameters
-        ----------
-        outcome : Prediction or ItemError
-            One without objects has a file, too.
-
-        Raises
-        ------
-        DiskError
-            If it cannot be written; names the file.
-        """
-        if isinstance(outcome, ItemError):
-            self.left_out["item errors"] += 1
-            return
-        place = self._places.place(outcome)
-        self.left_out += losses_of_boxes(outcome)
-        if self._images is not None and not put_picture(
-            outcome, self._folder / PICTURES, place, how=self._images
-        ):
-            self.left_out["pictures that are gone"] += 1
-        lines = ["<annotation>", *self._head(outcome, place)]
-        for row in range(len(outcome)):
-            lines += self._object(outcome, row)
+    def _write(self, prediction: Prediction) -> None:
+        """Write a prediction's files."""
+        place = self._places.place(prediction)
+        self.left_out += losses_of_boxes(prediction)
+        self._put(prediction, PICTURES, place)
+        lines = ["<annotation>", *self._head(prediction, place)]
+        for row in range(len(prediction)):
+            lines += self._object(prediction, row)
         text = "\n".join((*lines, "</annotation>", ""))
         write_whole(self._folder / ANNOTATIONS / place.with_suffix(".xml"), text.encode())
         self._list.write(os.fsencode(f"{place.with_suffix('').as_posix()}\n"))

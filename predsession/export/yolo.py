@@ -27,19 +27,16 @@ from pathlib import Path, PurePath
 import numpy as np
 import numpy.typing as npt
 
-from predsession.errors import ItemError
 from predsession.export.bridged import join
 from predsession.export.classes import ClassTable
 from predsession.export.facts import facts_of, json_bytes, without_score
+from predsession.export.foldered import Foldered
 from predsession.export.folders import read_whole, write_whole
 from predsession.export.growing import GrowingFile
 from predsession.export.keypoints import has_keypoints, keypoint_ids, labels_of, points_of
 from predsession.export.losses import losses_of_boxes, losses_of_pictures
 from predsession.export.outlines import MASKS, outlines_of
-from predsession.export.places import Places
-from predsession.export.putting import put_picture
-from predsession.export.target import Existing, Target, prepare_folder
-from predsession.export.writing import Closing
+from predsession.export.target import Existing, Target
 from predsession.export.yolo_layout import DATA, FACTS, IMAGES, LABELS, read_facts
 from predsession.export.yolo_yaml import DataYaml, to_yaml
 from predsession.prediction import Prediction
@@ -67,7 +64,7 @@ _CARRIED = {
 }
 
 
-class YoloWriter(Closing):
+class YoloWriter(Foldered):
     """Writes a YOLO folder.
 
     Parameters
@@ -84,46 +81,27 @@ class YoloWriter(Closing):
     """
 
     def __init__(self, target: Target, task: Task) -> None:
-        super().__init__()
-        prepare_folder(target)
+        super().__init__(target)
         self._target = target
-        self._folder = target.path
         self._task = task
-        self._places = Places(target.root, by_stem=True)
         self._classes = ClassTable()
         self._told: DataYaml | None = None
         self._facts: GrowingFile | None = None
         self._keypoints = DataYaml()
         self._ids: tuple[str, ...] = ()
 
-    def write(self, outcome: Prediction | ItemError) -> None:
-        """Write one picture's files.
-
-        Parameters
-        ----------
-        outcome : Prediction or ItemError
-            An item error is counted, and leaves nothing.
-
-        Raises
-        ------
-        DiskError
-            If it cannot be written; names the file.
-        """
-        if isinstance(outcome, ItemError):
-            self.left_out["item errors"] += 1
-            return
-        self._learn(outcome)
-        lines = [line for row in range(len(outcome)) for line in self._line(outcome, row)]
-        self._count(outcome)
+    def _write(self, prediction: Prediction) -> None:
+        """Write a prediction's files."""
+        self._learn(prediction)
+        lines = [line for row in range(len(prediction)) for line in self._line(prediction, row)]
+        self._count(prediction)
         self._tell()
-        place = _inside(self._places.place(outcome))
+        place = _inside(self._places.place(prediction))
         label = PurePath(LABELS, place).with_suffix(".txt")
         # Before the label, which cannot be read without where there is no picture.
-        size = {"width": outcome.size.width, "height": outcome.size.height}
-        self._open().write(json_bytes({"label": label.as_posix(), **size, **facts_of(outcome)}) + b"\n")
-        how = self._target.images
-        if how and not put_picture(outcome, self._folder / IMAGES, place, how=how):
-            self.left_out["pictures that are gone"] += 1
+        size = {"width": prediction.size.width, "height": prediction.size.height}
+        self._open().write(json_bytes({"label": label.as_posix(), **size, **facts_of(prediction)}) + b"\n")
+        self._put(prediction, IMAGES, place)
         write_whole(self._folder / label, "".join(line + "\n" for line in lines).encode())
 
     def _learn(self, prediction: Prediction) -> None:

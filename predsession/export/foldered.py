@@ -1,0 +1,73 @@
+"""Formats that are folders: each prediction has files of its own, complete as soon as it was written."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path, PurePath
+
+from predsession.errors import ItemError
+from predsession.export.places import Places
+from predsession.export.putting import put_picture
+from predsession.export.target import Images, Target, prepare_folder
+from predsession.export.writing import Closing
+from predsession.prediction import Prediction
+
+
+class Foldered(Closing, ABC):
+    """Writes predictions into a folder, one after the other.
+
+    Parameters
+    ----------
+    target : Target
+        The folder; it is made.
+    by_stem : bool
+        Whether two pictures must differ in more than their suffix.
+    images : {"copy", "link"} or None
+        What becomes of pictures where the target does not say.
+
+    Raises
+    ------
+    SourceError
+        If it is a file, holds something and may not be touched, or cannot be written to.
+    """
+
+    def __init__(self, target: Target, *, by_stem: bool = True, images: Images | None = None) -> None:
+        super().__init__()
+        prepare_folder(target)
+        self._folder: Path = target.path
+        self._places = Places(target.root, by_stem=by_stem)
+        self._images: Images | None = target.images or images
+
+    def write(self, outcome: Prediction | ItemError) -> None:
+        """Write one outcome.
+
+        Parameters
+        ----------
+        outcome : Prediction or ItemError
+            A prediction without objects has a file, too; an item error is counted, and leaves nothing.
+
+        Raises
+        ------
+        DiskError
+            If it cannot be written; names the file.
+        """
+        if isinstance(outcome, ItemError):
+            self.left_out["item errors"] += 1
+        else:
+            self._write(outcome)
+
+    @abstractmethod
+    def _write(self, prediction: Prediction) -> None:
+        """Write a prediction's files."""
+
+    def _put(self, prediction: Prediction, inner: str | PurePath, place: PurePath) -> bool:
+        """Put its picture below a folder of ours, if pictures are wanted; return whether it is there."""
+        if self._images is None:
+            return False
+        put = put_picture(prediction, self._folder / inner, place, how=self._images)
+        if not put:
+            self.left_out["pictures that are gone"] += 1
+        return put
+
+    def finish(self) -> None:
+        """Do nothing: each file was complete as it was written."""
