@@ -42,10 +42,8 @@ from predsession import (
     Track,
     connect,
     grid,
-    plots,
     read_predictions,
     save_predictions,
-    to_pandas,
 )
 from predsession.doctor import Examination, Finding, Verdict, examine
 from predsession.edge import BatchInferItem, DetectedObject, InferenceClient, InferenceResult, ModelInfo
@@ -150,13 +148,7 @@ def go_on(predictions: list[Prediction]) -> None:
     """Go on in other packages, and look at several."""
     assert_type(predictions[0].counts(), Counter[str])
     json.dumps(predictions[0].to_geojson((1, 0, 0, 0, -1, 0), crs=32633))
-    to_pandas(predictions)
-    predictions[0].to_pandas()
-    predictions[0].to_supervision(masks="compact")
-    assert_type(grid(predictions, columns=2, limit=8)._repr_html_(), str)
-    plots.classes(predictions, top=5)
-    plots.scores(predictions, bins=10)
-    plots.objects_over_time(predictions)
+    assert_type(repr(grid(predictions, columns=2, limit=8)), str)
 
 
 def follow(clip: Path) -> None:
