@@ -19,7 +19,15 @@ import numpy as np
 from predsession.errors import ItemError, SourceError, UnfinishedFileWarning
 from predsession.export.growing import GrowingFile
 from predsession.export.losses import losses_of_boxes
-from predsession.export.table import COLUMNS, Placed, Row, is_utf8, predictions_of, rows_of
+from predsession.export.table import (
+    COLUMNS,
+    Placed,
+    Row,
+    losses_of_ids,
+    losses_of_texts,
+    predictions_of,
+    rows_of,
+)
 from predsession.export.target import Target
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
@@ -75,12 +83,11 @@ class CsvWriter(Closing):
         if isinstance(outcome, ItemError):
             self.left_out["item errors"] += 1
             return
-        self.left_out += losses_of_boxes(outcome)
+        self.left_out += losses_of_boxes(outcome) + losses_of_ids(outcome)
         if not len(outcome):
             self.left_out["pictures without objects"] += 1
             return
-        if not is_utf8(outcome):
-            self.left_out["paths that are not UTF-8"] += 1
+        self.left_out += losses_of_texts(outcome, classes=True)
         self._file.write(_encoded(map(_cells, rows_of(outcome))))
 
     def _head(self) -> None:
@@ -154,7 +161,8 @@ def read_csv(path: Path) -> Iterator[Prediction]:
     Raises
     ------
     SourceError
-        If columns are missing, or a cell is not what its column says; names file and line.
+        If columns are missing, a cell is not what its column says, or the rows of a picture do not follow
+        each other; names file and line.
 
     Warns
     -----

@@ -5,6 +5,7 @@ Invariant: the rows of one prediction follow each other, and count their objects
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
@@ -128,8 +129,32 @@ def utf8(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def is_utf8(prediction: Prediction) -> bool:
-    """Return whether a prediction's name and path can be written as UTF-8.
+def losses_of_texts(prediction: Prediction, *, classes: bool) -> Counter[str]:
+    """Count what comes back as another text, since it cannot be written as UTF-8.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        One with objects.
+    classes : bool
+        Whether classes are counted: where the objects are kept as JSON beside, theirs come back.
+
+    Returns
+    -------
+    Counter of str
+        Predictions whose name, path or URL it is, and objects whose class it is.
+    """
+    source = (prediction.name, prediction.path, prediction.url)
+    lost = Counter({"paths that are not UTF-8": int(any(text and utf8(text) != text for text in source))})
+    if classes:
+        lost["classes that are not UTF-8"] = sum(
+            utf8(title) != title for title in prediction.classes.tolist()
+        )
+    return +lost
+
+
+def losses_of_ids(prediction: Prediction) -> Counter[str]:
+    """Count the ids of a server's library, for which there is no column.
 
     Parameters
     ----------
@@ -138,10 +163,11 @@ def is_utf8(prediction: Prediction) -> bool:
 
     Returns
     -------
-    bool
-        False for a file name that is not UTF-8.
+    Counter of str
+        Predictions that have some.
     """
-    return all(text is None or utf8(text) == text for text in (prediction.name, prediction.path))
+    ids = (prediction.project_id, prediction.dataset_id, prediction.image_id, prediction.video_id)
+    return +Counter({"ids of a library": int(any(each is not None for each in ids))})
 
 
 def predictions_of(rows: Iterable[Placed], meta: ModelMeta | None = None) -> Iterator[Prediction]:
@@ -162,13 +188,17 @@ def predictions_of(rows: Iterable[Placed], meta: ModelMeta | None = None) -> Ite
     Raises
     ------
     SourceError
-        If rows make no prediction; names the place of the first.
+        If rows make no prediction, or those of one do not follow each other, as in a table that was sorted by
+        another column; names the place of the first.
     """
     waiting: list[Placed] = []
+    begun: dict[int, int] = {}
     for each in rows:
         if waiting and not _goes_on(waiting[-1].row, each.row):
             yield _prediction(waiting, meta)
             waiting = []
+        if not waiting:
+            _begin(each, begun)
         waiting.append(each)
     if waiting:
         yield _prediction(waiting, meta)
@@ -177,6 +207,20 @@ def predictions_of(rows: Iterable[Placed], meta: ModelMeta | None = None) -> Ite
 def _goes_on(row: Row, following: Row) -> bool:
     """Whether a row belongs to the same prediction as the one before."""
     return bool(_picture(row) == _picture(following)) and following.object_ > row.object_
+
+
+def _begin(placed: Placed, begun: dict[int, int]) -> None:
+    """Refuse a picture that comes again, unless all of it does: a table may be added to by a second run.
+
+    In a table that was sorted, no object comes twice; so what comes again begins with another one. Numbers
+    stand for the pictures, or all of their names would be kept.
+    """
+    row = placed.row
+    if begun.setdefault(hash(_picture(row)), row.object_) != row.object_:
+        raise SourceError(
+            f"{placed.where}: the rows of {row.name or row.path or row.url or f'index {row.index}'} do not "
+            "follow each other; sort the table by index, path and object, as it was written"
+        )
 
 
 def _prediction(placed: list[Placed], meta: ModelMeta | None) -> Prediction:
@@ -197,7 +241,13 @@ def _prediction(placed: list[Placed], meta: ModelMeta | None) -> Prediction:
         )
     except (ValueError, PredSessionError) as error:
         raise SourceError(f"{placed[0].where}: not a prediction ({error})") from None
-    return replace(made, ids={row.class_: row.class_id for row in rows})
+    return replace(made, ids={_title(each): each.row.class_id for each in placed})
+
+
+def _title(placed: Placed) -> str:
+    """Return an object's class; the object itself has it also where it is no text in UTF-8."""
+    title = None if placed.item is None else placed.item.get("classTitle")
+    return title if isinstance(title, str) else placed.row.class_
 
 
 def _boxes(rows: list[Row]) -> dict[str, JSON]:

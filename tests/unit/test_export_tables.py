@@ -421,3 +421,48 @@ def test_a_disk_that_is_full_while_a_document_is_made(
     with pytest.raises(DiskError, match=r"p\.parquet"):
         save_predictions([boxes()], tmp_path / "p.parquet")
     assert list(read_predictions(tmp_path / "p.parquet.partial.jsonl")) == [boxes()]
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+@pytest.mark.parametrize("by", ["score", "class"])
+def test_a_table_that_was_sorted_is_refused(tmp_path: Path, name: str, by: str) -> None:
+    """Its rows would become several predictions of one picture; sorted as it was, it is read again."""
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / name
+    save_predictions([boxes(3, index=index, path=f"{index}.jpg") for index in range(3)], path)
+    kind = "csv" if name.endswith("csv") else "parquet"
+    table = getattr(pd, f"read_{kind}")(path)
+    getattr(table.sort_values(by, kind="stable"), f"to_{kind}")(path, index=False)
+    with pytest.raises(SourceError, match=r"of 0\.jpg do not follow each other; sort the table by index"):
+        list(read_predictions(path))
+    table = getattr(pd, f"read_{kind}")(path).sort_values(["index", "path", "object"])
+    getattr(table, f"to_{kind}")(path, index=False)
+    assert [each.path for each in read_predictions(path)] == ["0.jpg", "1.jpg", "2.jpg"]
+
+
+def test_a_picture_that_was_predicted_again_is_no_sorted_table(tmp_path: Path) -> None:
+    """A second run may be added to the first: all of the picture comes again."""
+    path = tmp_path / "p.csv"
+    many = [boxes(3, index=index) for index in range(2)]
+    save_predictions(many, path)
+    save_predictions(many, path, append=True)
+    assert [(each.index, len(each)) for each in read_csv(path)] == [(0, 3), (1, 3)] * 2
+
+
+def test_classes_that_are_not_utf8_are_counted(tmp_path: Path) -> None:
+    """CSV spells them out, and says so; in Parquet the objects have them as they were."""
+    one = boxes(3, classes=["\ud800sur", "a", "\udcff"])
+    saved = save_predictions([one], tmp_path / "p.csv")
+    assert saved.left_out == {"classes that are not UTF-8": 2}
+    assert next(read_csv(tmp_path / "p.csv")).classes.tolist() == [r"\ud800sur", "a", r"\udcff"]
+    assert not save_predictions([one], tmp_path / "p.parquet").left_out
+    (back,) = read_parquet(tmp_path / "p.parquet")
+    assert back == one
+    assert back.class_ids.tolist() == one.class_ids.tolist()
+
+
+def test_what_has_no_column_is_counted(tmp_path: Path) -> None:
+    """The ids of a server's library, and a URL that is not UTF-8."""
+    many = [predictions.zoo(image_id=7), boxes(url="http://host/\udcff", index=1)]
+    saved = save_predictions(many, tmp_path / "p.parquet")
+    assert saved.left_out == {"ids of a library": 1, "paths that are not UTF-8": 1}
