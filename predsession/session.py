@@ -230,7 +230,6 @@ class PredictionSession(SessionTaking):
         self._first_error: BaseException | None = None
         self._steps = None
         self._shown = Showcase()
-        self._resumes = resume is not None and replay
         may_track = tracking or tracking_config or isinstance(input, Attachment)
         self._book = _track_book() if may_track else None
         self._plan = plan(

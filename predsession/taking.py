@@ -97,10 +97,10 @@ class SessionTaking(SessionViews):
         """Return the next outcome, None at the end; any error closes the session."""
         if self._ended:
             return None
-        iterating(self._close_because, self._progress)
         if self._closed:
             raise self._closed_error()
         try:
+            iterating(self._close_because, self._progress)
             outcome = self._pipeline.shared.outlet.get(timeout, self._while_waiting)
         except queue.Empty:
             raise
@@ -226,18 +226,37 @@ class SessionTaking(SessionViews):
         from predsession.export.saving import Saving, pour
         from predsession.export.target import Target, existing_of
 
-        try:
-            target = Target(
-                path=Path(path),
-                existing=existing_of(overwrite=overwrite, append=append, resume=self._resumes),
-                root=self._root(),
-                images=images,
-                scores=scores,
+        journal = self._pipeline.shared.journal
+        comes_again = journal is not None and journal.replay
+        if append and comes_again:
+            raise SourceError(
+                "append= is not for a session with resume=: what it has kept comes again, and would be there "
+                "twice; pass replay=False, or another path"
             )
-            return pour(iter(self._take_rest, None), Saving(target, format))
+        target = Target(
+            path=Path(path),
+            existing=existing_of(overwrite=overwrite, append=append, resume=comes_again and self._owns(path)),
+            root=self._root(),
+            images=images,
+            scores=scores,
+        )
+        saving = Saving(target, format)  # what is wrong with the place leaves the session as it is
+        try:
+            self._own(path)
+            return pour(iter(self._take_rest, None), saving)
         except BaseException as error:
             self._fail(error)
             raise
+
+    def _own(self, path: str | os.PathLike[str]) -> None:
+        """Note that a file is this run's: one that comes again with the same journal may go on with it."""
+        if self._pipeline.shared.journal is not None:
+            self._pipeline.shared.journal.note_file(path)
+
+    def _owns(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a file was written by this run, before it was broken off."""
+        journal = self._pipeline.shared.journal
+        return journal is not None and journal.knows_file(path)
 
     def to_html(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Saved:
         """Take all predictions that are left, and write them as one page to look at.

@@ -36,7 +36,6 @@ class SessionViews:
     _first_error: BaseException | None
     _book: TrackBook | None
     _shown: Showcase
-    _resumes: bool
 
     def _root(self) -> str | None:
         """Return the folder that the input's paths have in common."""

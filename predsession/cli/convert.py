@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from predsession.cli import outputs
-from predsession.cli.codes import OK, say
-from predsession.errors import SourceError
+from predsession.cli.codes import OK
+from predsession.errors import ProtocolError, SourceError
 
 EXAMPLES = """\
 examples:
@@ -50,19 +50,22 @@ def run(args: argparse.Namespace) -> int:
 
     wanted: Format = FORMATS[args.to]
     out = args.out or _beside(Path(args.source), wanted.name, wanted.suffixes)
-    if Path(out).exists() and Path(out).resolve() == Path(args.source).resolve():
-        raise SourceError(f"{out} is what is read; name another place with --out")
+    read, written = Path(args.source).resolve(), Path(out).resolve()
+    if read == written or read in written.parents:
+        raise SourceError(f"{out} is what is read, or in it; name another place with --out")
     if args.images and not wanted.takes_images:
         raise SourceError(f"--images is not for {wanted.name}: it has no place for pictures")
-    root = args.root or common_folder(each.path for each in read_predictions(args.source, args.read_as))
-    with closing(outputs.Outputs(args, root=root, existing=existing_of(overwrite=args.overwrite))) as files:
-        files.open(out, args.to)
-        count = 0
-        for outcome in read_predictions(args.source, args.read_as, on_error="yield"):
-            files.write(outcome)
-            count += 1
-        files.finish()
-    say(f"{out} has {count} predictions of {args.source}")
+    root = args.root
+    if root is None and (Path(args.source).is_file() or Path(args.source).is_dir()):  # no pipe, read but once
+        root = common_folder(each.path for each in read_predictions(args.source, args.read_as))
+    with closing(outputs.Outputs(args, root=root, rescue=False)) as files:
+        files.open(out, args.to, existing=existing_of(overwrite=args.overwrite), images=True)
+        try:
+            for outcome in read_predictions(args.source, args.read_as, on_error="yield"):
+                files.write(outcome)
+            files.finish(all_told=True)
+        except ProtocolError as error:
+            raise SourceError(f"{args.source} is damaged: {error}") from None
     return OK
 
 

@@ -43,29 +43,30 @@ class Outputs:
         With what `add_to` added.
     root : str or None
         The folder that the pictures' places are relative to.
-    existing : Existing
-        What becomes of files that are there.
+    rescue : bool
+        Whether documents keep what comes beside them, for a run that is killed.
     """
 
-    def __init__(self, args: argparse.Namespace, *, root: str | None, existing: Existing) -> None:
+    def __init__(self, args: argparse.Namespace, *, root: str | None, rescue: bool = True) -> None:
         self._args = args
         self._root = root
-        self._existing = existing
+        self._rescue = rescue
         self._all: list[Saving] = []
 
-    def open(self, path: str, format_name: str | None = None) -> None:
-        """Open one more file or folder; refuse a place that cannot be used."""
-        from predsession.export.formats import find_format
+    def open(
+        self, path: str, format_name: str | None = None, *, existing: Existing, images: bool = False
+    ) -> None:
+        """Open one more file or folder, with pictures if they are asked for; refuse an unusable place."""
         from predsession.export.saving import Saving
         from predsession.export.target import Target
 
-        images = self._args.images if find_format(format_name, Path(path)).takes_images else None
         target = Target(
             path=Path(path),
-            existing=self._existing,
+            existing=existing,
             root=self._root,
-            images=images,
+            images=self._args.images if images else None,
             scores=self._args.scores,
+            rescue=self._rescue,
         )
         self._all.append(Saving(target, format_name))
 
@@ -74,11 +75,11 @@ class Outputs:
         for each in self._all:
             each.write(outcome)
 
-    def finish(self) -> None:
-        """Complete all of them, and say what they could not hold."""
+    def finish(self, *, all_told: bool = False) -> None:
+        """Complete all of them, and say what they could not hold, or what they are in any case."""
         for each in self._all:
             saved = each.finish()
-            if saved.left_out:
+            if saved.left_out or all_told:
                 say(str(saved))
 
     def close(self) -> None:

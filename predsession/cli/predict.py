@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,7 @@ examples:
   predsession predict clip.mp4 --track --save-video out.mp4  a video with tracking
 """
 
-
+PAGES = frozenset((".html", ".htm"))
 TIMES = {
     "timeout": "for one answer of the server (60)",
     "start-timeout": "after which a job that has not begun is given up",
@@ -51,7 +53,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--url", help="the server; default: $PREDSESSION_URL, else an embedded server is started")
     add("--out", metavar="PATH", help="write the predictions into this file or folder")
     add("--format", choices=outputs.FORMATS, metavar="FORMAT",
-        help="of --out: what its name says, else jsonl; " + ", ".join(outputs.FORMATS))  # fmt: skip
+        help="of --out, where its name does not say it: " + ", ".join(outputs.FORMATS))  # fmt: skip
     add("--html", metavar="DIR", help="write a page to look at into this folder (or file, named .html)")
     add("--save-images", metavar="DIR", help="write the pictures with the predictions drawn to this folder")
     add("--conf", type=float, help="lowest score")
@@ -109,11 +111,14 @@ def run(args: argparse.Namespace) -> int:
     leave_on_signals()
     journal = _journal(args)
     names = OutputNames(args.save_images, args.source) if args.save_images else None
+    places = _places(args, journal)
     with ExitStack() as stack:
-        files = stack.enter_context(closing(_files(args, resumes=journal is not None)))
+        files = stack.enter_context(closing(_files(args, places, journal)))
         session = stack.enter_context(
             PredictionSession(args.url, **_keywords(args), resume=journal, restart=args.restart)
         )
+        for each in places:
+            session._own(each.path)
         report = Report(as_json=args.json)
         try:
             for outcome in session:
@@ -128,26 +133,64 @@ def run(args: argparse.Namespace) -> int:
     return SOME_FAILED if session.errors else OK
 
 
-def _files(args: argparse.Namespace, *, resumes: bool) -> outputs.Outputs:
-    """Open all files that are wanted, before anything is computed."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A file or folder that the run writes: its path, format, whether pictures may go there."""
+
+    path: str
+    format: str | None = None
+    images: bool = False
+
+
+def _places(args: argparse.Namespace, journal: str | None) -> list[_Place]:
+    """Return what is to be written, or refuse what makes no sense together."""
+    from predsession.inputs.folders import is_clip
+
+    places = []
+    if args.out:
+        places.append(_Place(args.out, args.format, images=True))
+    elif args.format or args.images or args.scores:
+        raise SourceError(
+            "--format, --images and --scores are about the file or folder of --out: pass it, too"
+        )
+    if args.html:
+        page = Path(args.html)
+        places.append(_Place(str(page if page.suffix.lower() in PAGES else page / "index.html"), "html"))
+    if args.save_video:
+        if len(args.source) > 1 or not is_clip(args.source[0]):
+            raise SourceError("--save-video is for one clip: run clips one by one")
+        places.append(_Place(args.save_video, "video"))
+    files = [Path(path).absolute() for path in (*(each.path for each in places), *filter(None, [journal]))]
+    for path in files:
+        if files.count(path) > 1:
+            raise SourceError(f"{path} is named twice: each needs a place of its own")
+    return places
+
+
+def _files(args: argparse.Namespace, places: Sequence[_Place], journal: str | None) -> outputs.Outputs:
+    """Open all files, before anything is computed."""
     from predsession.export.target import existing_of
 
-    if args.save_video and len(args.source) > 1:
-        raise SourceError("--save-video holds one clip: run them one by one")
-    existing = existing_of(overwrite=args.overwrite, resume=resumes)
-    files = outputs.Outputs(args, root=outputs.sources_root(args.source), existing=existing)
+    known = _known(places, journal)
+    files = outputs.Outputs(args, root=outputs.sources_root(args.source))
     try:
-        if args.out:
-            files.open(args.out, args.format or (None if Path(args.out).suffix else "jsonl"))
-        if args.html:
-            page = Path(args.html)
-            files.open(str(page if page.suffix.lower() == ".html" else page / "index.html"), "html")
-        if args.save_video:
-            files.open(args.save_video, "video")
+        for each in places:
+            existing = existing_of(overwrite=args.overwrite, resume=each.path in known)
+            files.open(each.path, each.format, existing=existing, images=each.images)
     except BaseException:
         files.close()
         raise
     return files
+
+
+def _known(places: Sequence[_Place], journal: str | None) -> frozenset[str]:
+    """Return which of them the run has written that is gone on with: these, and no others, may be there."""
+    from predsession.jobs.journal import Journal
+
+    if journal is None or not Path(journal).exists():
+        return frozenset()
+    with closing(Journal(journal)) as kept:
+        return frozenset(each.path for each in places if kept.knows_file(each.path))
 
 
 def _journal(args: argparse.Namespace) -> str | None:

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from pathlib import Path, PurePath
 
 from predsession.errors import ItemError
+from predsession.export.held import HeldFolder
 from predsession.export.places import Places
 from predsession.export.putting import put_picture
-from predsession.export.target import Images, Target, prepare_folder
+from predsession.export.target import Images, Target
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
 
@@ -33,7 +34,7 @@ class Foldered(Closing, ABC):
 
     def __init__(self, target: Target, *, by_stem: bool = True, images: Images | None = None) -> None:
         super().__init__()
-        prepare_folder(target)
+        self._held = HeldFolder(target)
         self._folder: Path = target.path
         self._places = Places(target.root, by_stem=by_stem)
         self._images: Images | None = target.images or images
@@ -68,6 +69,10 @@ class Foldered(Closing, ABC):
         if not put:
             self.left_out["pictures that are gone"] += 1
         return put
+
+    def close(self) -> None:
+        """Let others write to the folder."""
+        self._held.close()
 
     def finish(self) -> None:
         """Do nothing: each file was complete as it was written."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from predsession.export.target import Existing, Target, on_disk, prepare_file, told_at_once
+from predsession.export.held import HeldFile
+from predsession.export.target import Existing, Target, on_disk, told_at_once
 
 
 class GrowingFile:
@@ -30,11 +31,11 @@ class GrowingFile:
     """
 
     def __init__(self, target: Target, complete: Callable[[Path], int]) -> None:
-        prepare_file(target)
         self.path = target.path
+        # Opened now, so that a place that cannot be written to is told before anything is computed.
+        self._held = HeldFile(target)
+        self._file = self._held.file
         with told_at_once(self.path):
-            # Opened now, so that a place that cannot be written to is told before anything is computed.
-            self._file = self.path.open("ab")
             kept = target.existing if self.path.is_file() else Existing.REFUSE
             self._there = self.path.open("rb") if kept is Existing.RESUME else None
             if kept is Existing.APPEND:
@@ -91,9 +92,9 @@ class GrowingFile:
             if self._there is not None or self._fresh:
                 self._cut()
                 self._forget()
+        self._held.keep()
 
     def close(self) -> None:
         """Close the file."""
         self._forget()
-        with on_disk(self.path):
-            self._file.close()
+        self._held.close()

@@ -24,8 +24,9 @@ from urllib.parse import quote
 
 from predsession.errors import ItemError, PredSessionError, SourceError
 from predsession.export.classes import ClassTable
+from predsession.export.held import HeldFile
 from predsession.export.sketches import Sketch, sketch_of
-from predsession.export.target import Existing, Target, on_disk, prepare_file, told_at_once
+from predsession.export.target import Existing, Target, on_disk
 from predsession.export.thumbnails import KIND, packed, small_picture
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
@@ -64,14 +65,13 @@ class HtmlWriter(Closing):
         target = target if isinstance(target, Target) else Target(path=Path(target))
         if target.existing is Existing.APPEND:
             raise SourceError(f"{target.path}: only JSON lines and CSV can be added to; choose another name")
-        prepare_file(target)
         self._path, self._root = target.path, target.root
         self._classes = ClassTable()
         self._told: set[str] = set()
         self._count = -1
-        with told_at_once(self._path):
-            # Opened now, so that a place that cannot be written to is told before anything is computed.
-            self._file = self._path.open("ab")
+        # Opened now, so that a place that cannot be written to is told before anything is computed.
+        self._held = HeldFile(target)
+        self._file = self._held.file
 
     def write(self, outcome: Prediction | ItemError) -> None:
         """Write one outcome, and hand it to the operating system.
@@ -102,11 +102,11 @@ class HtmlWriter(Closing):
             self._begin()
             self._put(_line({"end": True}) + _SHUT + "</body>\n</html>\n")
             self._file.flush()
+        self._held.keep()
 
     def close(self) -> None:
         """Close the file; without `finish`, the page says that the run was broken off."""
-        with on_disk(self._path):
-            self._file.close()
+        self._held.close()
 
     def _begin(self) -> None:
         """Write all that comes before the outcomes, once."""

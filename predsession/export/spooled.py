@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from predsession.errors import ItemError, SourceError
@@ -48,17 +49,28 @@ class Spooled(Closing):
         if target.existing is Existing.APPEND:
             raise SourceError(f"{target.path}: only JSON lines and CSV can be added to; choose another name")
         prepare_file(target)
+        if target.path.exists() and not target.path.is_file():
+            raise SourceError(f"{target.path} is no file, which this format needs; jsonl and csv do not")
         self.classes = ClassTable()
         self._path = target.path
         self._compile = compile
-        self._partial = partial_path(target.path)
-        if target.existing is Existing.REFUSE and _holds_anything(self._partial):
-            raise SourceError(
-                f"{self._partial} is there: a run that was ended left it. It can be read, and converted with "
-                f"`predsession convert {self._partial}`; to begin anew, overwrite it (overwrite=True, "
-                "--overwrite)"
-            )
-        self._lines = JsonlWriter(replace(target, path=self._partial))
+        self._elsewhere = None if target.rescue else TemporaryDirectory(prefix="predsession-")
+        place = target.path if self._elsewhere is None else Path(self._elsewhere.name, target.path.name)
+        self._partial = partial_path(place)
+        kept = Existing.OVERWRITE if target.existing is Existing.REFUSE else target.existing
+        self._lines = JsonlWriter(replace(target, path=self._partial, existing=kept))
+        try:
+            # Now that nobody else writes it: another run may have ended in between.
+            prepare_file(target)
+            if target.existing is Existing.REFUSE and self._partial.stat().st_size:
+                raise SourceError(
+                    f"{self._partial} is there: a run that was ended left it. It can be read, and converted "
+                    f"with `predsession convert {self._partial}`; to begin anew, overwrite it "
+                    "(overwrite=True, --overwrite)"
+                )
+        except BaseException:
+            self.close()
+            raise
 
     def write(self, outcome: Prediction | ItemError) -> None:
         """Take one outcome.
@@ -77,7 +89,6 @@ class Spooled(Closing):
     def finish(self) -> None:
         """Write the document, put it in its place in one step, and take away what was kept beside it."""
         self._lines.finish()
-        self._lines.close()
         draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
             with on_disk(self._path):
@@ -87,6 +98,7 @@ class Spooled(Closing):
             with suppress(OSError):
                 draft.unlink()
         self._partial.unlink()
+        self.close()
 
     def _predictions(self) -> Iterator[Prediction]:
         """Read what was kept."""
@@ -95,13 +107,8 @@ class Spooled(Closing):
     def close(self) -> None:
         """Close the file beside the document; without `finish` it stays, if it has anything to be read."""
         self._lines.close()
-        if self._partial.exists() and not _holds_anything(self._partial):
-            self._partial.unlink()
-
-
-def _holds_anything(path: Path) -> bool:
-    """Whether there is a file that is not empty."""
-    return path.exists() and path.stat().st_size > 0
+        if self._elsewhere is not None:
+            self._elsewhere.cleanup()
 
 
 def partial_path(path: Path) -> Path:

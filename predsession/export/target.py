@@ -5,6 +5,7 @@ Invariant: what is wrong with a place is told before anything is written to it, 
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Literal
 from predsession.errors import DiskError, SourceError
 
 Images = Literal["copy", "link"]
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 class Existing(Enum):
@@ -71,6 +73,9 @@ class Target:
         Whether folders get the pictures as well, and how.
     scores : bool
         Whether scores are written where a format's readers do not expect them.
+    rescue : bool
+        Whether documents that can only be written whole keep what comes beside them until then, so that it
+        survives a kill; what is only converted is there anyway.
     """
 
     path: Path
@@ -78,6 +83,7 @@ class Target:
     root: str | None = None
     images: Images | None = None
     scores: bool = False
+    rescue: bool = True
 
 
 def prepare_file(target: Target) -> None:
@@ -193,7 +199,7 @@ def on_disk(path: str | PathLike[str]) -> Iterator[None]:
     except DiskError:
         raise
     except OSError as error:
-        said = error.strerror or error
+        remedy = "make room there, or choose" if error.errno in _FULL else "choose"
         raise DiskError(
-            f"{path} cannot be written ({said}); make room there, or choose another place"
+            f"{path} cannot be written ({error.strerror or error}); {remedy} another place"
         ) from None

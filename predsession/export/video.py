@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ItemError, SourceError
-from predsession.export.target import Existing, Target, on_disk, prepare_file
+from predsession.export.held import HeldFile
+from predsession.export.target import Existing, Target, on_disk
 from predsession.export.writing import Closing
 from predsession.inputs.video import ClipWriter, need_av, probe
 from predsession.prediction import Prediction
@@ -46,7 +47,7 @@ class VideoExport(Closing):
             raise SourceError(f"{self._path} cannot be written: use one of {', '.join(SUFFIXES)}")
         if target.existing is Existing.APPEND:
             raise SourceError(f"{self._path}: a clip cannot be added to; choose another name")
-        prepare_file(target)
+        self._held = HeldFile(target)
         self._writer: ClipWriter | None = None
         self._first = 0.0
         self._source = ""
@@ -117,6 +118,9 @@ class VideoExport(Closing):
     def close(self) -> None:
         """Finish the clip, as far as it came; it may be done twice."""
         writer, self._writer = self._writer, None
-        if writer is not None:
-            with on_disk(self._path):
-                writer.close()
+        try:
+            if writer is not None:
+                with on_disk(self._path):
+                    writer.close()
+        finally:
+            self._held.close()

@@ -80,8 +80,9 @@ class VocWriter(Foldered):
         self._list.finish()
 
     def close(self) -> None:
-        """Close the list."""
+        """Close the list, and let others write to the folder."""
         self._list.close()
+        super().close()
 
     def _head(self, prediction: Prediction, place: PurePath) -> Iterator[str]:
         """Say which picture it is."""

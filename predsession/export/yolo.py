@@ -237,9 +237,10 @@ class YoloWriter(Foldered):
         self._open().finish()
 
     def close(self) -> None:
-        """Close the file of facts."""
+        """Close the file of facts, and let others write to the folder."""
         if self._facts is not None:
             self._facts.close()
+        super().close()
 
 
 def _inside(place: PurePath) -> PurePath:

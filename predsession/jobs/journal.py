@@ -5,7 +5,8 @@ and one of ten thousand is found without reading the others. A file of JSON line
 and mended at its end, before the first lookup.
 
 Invariants: an outcome is kept before the caller sees it. Nothing is kept that failed: it is tried again. What
-is kept is known by its input (`inputs.identity`), never by its name alone. A journal belongs to one model and
+is kept is known by its input (`inputs.identity`), never by its name alone. The files that the run writes are
+known, too: only these may be gone on with. A journal belongs to one model and
 one set of settings, known by their digests: no URL, token or setting is in it. Which those are is written
 with the first outcome, and so is what ``restart`` forgets: a run that gets nowhere changes nothing. One run
 at a time holds it, by SQLite's own lock, which the system lets go of when a process dies.
@@ -48,6 +49,11 @@ def digest(value: JSON) -> str:
     """Return a short digest of a JSON value, the same for 1 and 1.0, and whatever the order of its keys."""
     text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _file_name(path: str | PathLike[str]) -> str:
+    """Return what a file is noted under."""
+    return f"file: {digest(str(Path(fspath(path)).absolute()))}"
 
 
 def _plain(value: JSON) -> JSON:
@@ -193,6 +199,20 @@ class Journal:
                 f"{self.path} belongs to a run with other {what} ({listed}): pass restart=True (--restart) "
                 "to begin anew, or another path"
             )
+
+    def note_file(self, path: str | PathLike[str]) -> None:
+        """Note that a file is written by this run: when it comes again, it goes on with it."""
+        name = _file_name(path)
+        self._facts[name] = ""
+        with self._lock, self._explained():
+            if not self._anew and not self._closed:
+                self._database.execute("INSERT OR REPLACE INTO run VALUES (?, '')", (name,))
+
+    def knows_file(self, path: str | PathLike[str]) -> bool:
+        """Whether a file was written by this run, before it was broken off."""
+        with self._lock, self._explained():
+            found = self._database.execute("SELECT 1 FROM run WHERE name = ?", (_file_name(path),))
+            return found.fetchone() is not None
 
     def find(self, key: str) -> JSONObject | None:
         """Return what is kept under a key, as a result item; None if nothing is."""

@@ -1,0 +1,171 @@
+"""Places that are ours alone while they are written: two runs never write into one file or folder.
+
+A lock of the system's own is on the file or folder itself, so that nothing is left beside it, and a run that
+was killed holds nothing. A file system without locks is written without.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from predsession.errors import SourceError
+from predsession.export.target import Target, on_disk, prepare_file, prepare_folder, told_at_once
+
+_held: dict[tuple[int, int], int] = {}
+"""What this process writes, by device and inode; reading the same would find it cut off."""
+_guard = threading.Lock()
+
+
+def is_held(path: Path) -> bool:
+    """Return whether this process is writing a file or folder.
+
+    Parameters
+    ----------
+    path : Path
+        Which.
+
+    Returns
+    -------
+    bool
+        False also where there is none.
+    """
+    try:
+        place = path.stat()
+    except OSError:
+        return False
+    with _guard:
+        return (place.st_dev, place.st_ino) in _held
+
+
+class _Hold:
+    """The lock on an open file or folder."""
+
+    def __init__(self, number: int, path: Path) -> None:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SourceError(
+                f"{path} is being written by another run; wait for it, or choose another place"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        place = os.fstat(number)
+        self._key = place.st_dev, place.st_ino
+        with _guard:
+            _held[self._key] = _held.get(self._key, 0) + 1
+
+    def let_go(self) -> None:
+        """Forget that it is written; the lock goes with the open file."""
+        with _guard:
+            _held[self._key] -= 1
+            if not _held[self._key]:
+                del _held[self._key]
+
+
+class HeldFile:
+    """A file that is open to be added to, and nobody else's as long.
+
+    Parameters
+    ----------
+    target : Target
+        The file; its folder is made. A pipe or a device is opened, and not held.
+
+    Raises
+    ------
+    SourceError
+        If it is there and may not be touched, another run writes it, or it cannot be written to.
+    """
+
+    def __init__(self, target: Target) -> None:
+        prepare_file(target)
+        self.path = target.path
+        self._keeps = os.path.lexists(self.path)
+        with told_at_once(self.path):
+            self.file = self.path.open("ab")
+        self._hold: _Hold | None = None
+        try:
+            self._take(target)
+        except BaseException:
+            self.file.close()
+            raise
+
+    def _take(self, target: Target) -> None:
+        """Hold the file, and look again: another run may have ended in between, and left or taken it."""
+        number = self.file.fileno()
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            return
+        hold = _Hold(number, self.path)
+        try:
+            prepare_file(target)
+            if not self.path.exists() or not os.path.samestat(os.fstat(number), self.path.stat()):
+                raise SourceError(f"{self.path} was just written by another run; look at it, and try again")
+        except BaseException:
+            hold.let_go()
+            raise
+        self._hold = hold
+
+    def keep(self) -> None:
+        """Let the file stay even if nothing was written: it is complete as it is."""
+        self._keeps = True
+
+    def close(self) -> None:
+        """Close it; one that was made for a run that got nowhere goes. It may be done twice."""
+        if self.file.closed:
+            return
+        with on_disk(self.path):
+            self.file.flush()
+            if self._hold is not None and not self._keeps and not os.fstat(self.file.fileno()).st_size:
+                self.path.unlink(missing_ok=True)
+            if self._hold is not None:
+                self._hold.let_go()
+                self._hold = None
+            self.file.close()
+
+
+class HeldFolder:
+    """A folder that nobody else writes to as long.
+
+    Parameters
+    ----------
+    target : Target
+        The folder; it is made.
+
+    Raises
+    ------
+    SourceError
+        If it holds something that may not be touched, another run writes it, or it cannot be written to.
+    """
+
+    def __init__(self, target: Target) -> None:
+        is_new = not target.path.exists()
+        prepare_folder(target)
+        self._path = target.path
+        self._is_new = is_new
+        with told_at_once(self._path):
+            self._number = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            self._hold = _Hold(self._number, self._path)
+        except BaseException:
+            os.close(self._number)
+            raise
+        try:
+            prepare_folder(target)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of it; one that was made for a run that got nowhere goes. It may be done twice."""
+        if self._number < 0:
+            return
+        if self._is_new:
+            with suppress(OSError):  # it is not empty, as it should be
+                self._path.rmdir()
+        self._hold.let_go()
+        os.close(self._number)
+        self._number = -1
