@@ -233,3 +233,52 @@ def test_an_interrupt_leaves_other_sessions_alone(
     kernel.run("print('GO')\ntime.sleep(30)", interrupt_at="GO")
     after = kernel.run("print([p.index for p in session])")
     assert kernel.text(after, "stdout") == "[1, 2, 3, 4, 5]\n"
+
+
+@pytest.mark.parametrize("kernel", ["text"], indirect=True)
+def test_a_task_of_an_earlier_cell_goes_on(
+    kernel: Kernel, ours: str, numbered: Callable[..., list[Path]]
+) -> None:
+    """It iterates while another cell awaits, and is interrupted: it is not that cell's."""
+    folder = str(numbered(40)[0].parent)
+    kernel.run(
+        f"session, seen = PredictionSession({ours!r}, {folder!r}), []\n"
+        "async def consume():\n    async for p in session:\n        seen.append(p.index)\n"
+        "        await asyncio.sleep(0.03)\n"
+        "task = asyncio.create_task(consume())"
+    )
+    kernel.run("await asyncio.sleep(0.3)\nprint('GO')\nawait asyncio.sleep(30)", interrupt_at="GO")
+    after = kernel.run("await task\nprint(seen == list(range(40)))")
+    assert kernel.text(after, "stdout") == "True\n"
+
+
+@pytest.mark.parametrize("kernel", ["text"], indirect=True)
+def test_an_error_that_is_called_cancelled_is_no_interrupt(
+    kernel: Kernel, ours: str, numbered: Callable[..., list[Path]]
+) -> None:
+    """A task that the cell cancels itself, and awaits, leaves its session to the next."""
+    folder = str(numbered(6)[0].parent)
+    begin = f"session = PredictionSession({ours!r}, {folder!r}, delay=0.2)\nfirst = await anext(session)\n"
+    ended = kernel.run(
+        f"{begin}task = asyncio.create_task(anext(session))\n"
+        "await asyncio.sleep(0)\ntask.cancel()\nawait task"
+    )
+    assert [content["ename"] for kind, content in ended if kind == "error"] == ["CancelledError"]
+    after = kernel.run("print([p.index for p in session])")
+    assert kernel.text(after, "stdout") == "[1, 2, 3, 4, 5]\n"
+
+
+@pytest.mark.parametrize("kernel", ["text"], indirect=True)
+def test_a_script_that_is_interrupted(
+    kernel: Kernel, ours: str, numbered: Callable[..., list[Path]], tmp_path: Path
+) -> None:
+    """%run shows the interrupt itself, and ends without one; its session is closed all the same."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import time\nfrom predsession import PredictionSession\n"
+        f"session = PredictionSession({ours!r}, {str(numbered(6)[0].parent)!r})\n"
+        "first = next(session)\nprint('GO', flush=True)\ntime.sleep(30)\n"
+    )
+    kernel.run(f"%run {script}", interrupt_at="GO")
+    after = kernel.run("print(session.status().closed)")
+    assert kernel.text(after, "stdout") == "True\n"
