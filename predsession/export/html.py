@@ -18,6 +18,7 @@ import html
 import json
 import os
 import re
+import stat
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -41,6 +42,8 @@ _OPEN, _SHUT = '<script type="application/json" class="data">\n', "</script>\n"
 _SHOWN = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".avif"))
 """Files that browsers show."""
 _LONGEST_REASON = 500
+_ARGUMENTS = re.compile(r"; [^;]*\w=[^;]*$")
+"""What a message says last to those who write Python."""
 
 
 class HtmlWriter(Closing):
@@ -171,11 +174,26 @@ def _failure(outcome: Prediction | ItemError, reason: str) -> dict[str, JSON]:
 
 
 def _why(prediction: Prediction, error: Exception) -> str:
-    """Say why a picture could not be had."""
+    """Say why a picture could not be had, to somebody who has nothing but the page."""
     path = prediction.path
-    if path is not None and prediction.frame_index is None and not Path(path).exists():
+    if path is None and prediction.loader is None:
+        return "it was not kept"
+    if path is not None and prediction.frame_index is None and (problem := _file_problem(path)):
+        return problem
+    said = (error.reason if isinstance(error, ItemError) else str(error)) or type(error).__name__
+    return _ARGUMENTS.sub("", said)
+
+
+def _file_problem(path: str) -> str | None:
+    """Say why a file cannot be had, as far as the file system says; None where it is there."""
+    try:
+        return None if stat.S_ISREG(os.stat(path).st_mode) else "it is no file"
+    except (FileNotFoundError, NotADirectoryError):
         return "its file is no longer there"
-    return (error.reason if isinstance(error, ItemError) else str(error)) or type(error).__name__
+    except OSError as error:  # a folder that may not be looked into, a name that is too long, a disk
+        return f"its file cannot be read: {(error.strerror or str(error)).lower()}"
+    except ValueError:  # a name that no file can have
+        return "its file is no longer there"
 
 
 def _reason(text: str) -> str:
@@ -202,7 +220,7 @@ def _address(prediction: Prediction, page: Path) -> str | None:
     path = prediction.path
     if path is None or prediction.frame_index is not None or Path(path).suffix.lower() not in _SHOWN:
         return None
-    if not Path(path).is_file():
+    if _file_problem(path) is not None:
         return None
     # Relative, so that page and pictures can be moved together; every sign that means something is escaped.
     return quote(os.fsencode(os.path.relpath(os.path.realpath(path), os.path.realpath(page.parent))))

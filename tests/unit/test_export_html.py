@@ -7,6 +7,7 @@ import gc
 import hashlib
 import io
 import json
+import os
 import re
 import tracemalloc
 from contextlib import suppress
@@ -234,6 +235,42 @@ def test_damaged_prediction_is_among_what_failed(tmp_path: Path) -> None:
     assert writer.left_out["damaged predictions"] == 1
     assert [page["index"] for page in items(tmp_path / "r.html")] == [3, 4]
     assert "blob" in items(tmp_path / "r.html")[0]["error"]
+
+
+def test_path_that_cannot_be_looked_at_is_a_picture_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the file system says of a path, the page goes on, and says it in the picture's place."""
+    locked, real = str(tmp_path / "locked" / "1.jpg"), os.stat
+
+    def look(path: object, *args: object, **more: object) -> os.stat_result:
+        if path == locked:
+            raise PermissionError(13, "Permission denied", locked)
+        return real(path, *args, **more)  # type: ignore[arg-type]
+
+    (tmp_path / "loop.jpg").symlink_to("loop.jpg")
+    (tmp_path / "folder.jpg").mkdir()
+    monkeypatch.setattr(os, "stat", look)
+    paths = {
+        locked: "its file cannot be read: permission denied",
+        f"/{'x' * 5000}.jpg": "its file cannot be read: file name too long",
+        "/nul\0.jpg": "its file is no longer there",
+        f"{tmp_path}/loop.jpg": "its file cannot be read: too many levels of symbolic links",
+        f"{tmp_path}/folder.jpg": "it is no file",
+    }
+    writer = written(tmp_path / "r.html", *(found(path=path) for path in paths))
+    assert [item["gone"] for item in items(tmp_path / "r.html")] == list(paths.values())
+    assert writer.left_out == {"pictures that are gone": len(paths)}
+
+
+def test_reasons_are_for_readers_of_a_page(tmp_path: Path) -> None:
+    """What a message says to those who write Python is not in the page."""
+    (tmp_path / "bad.jpg").write_bytes(b"no picture")
+    written(tmp_path / "r.html", found(), found(path=tmp_path / "bad.jpg"))
+    none, bad = (str(item["gone"]) for item in items(tmp_path / "r.html"))
+    assert none == "it was not kept"
+    assert bad.startswith(f"the picture '{tmp_path / 'bad.jpg'}' cannot be read (")
+    assert "image=" not in bad
 
 
 def test_score_that_is_missing_is_not_made_up(tmp_path: Path) -> None:
