@@ -4,6 +4,7 @@ A mask becomes packed run lengths, so does a polygon with holes; a polygon its p
 oriented box and a cuboid their outline. A rectangle has a segmentation only where other objects of the
 document have one: so a document of boxes alone is read by all tools without a mask being made for each, and
 where there are masks, each object has one. What COCO has no word for stands under the key ``predsession``.
+Pictures and categories that were read from a document of others keep their ids: see `coco_ids`.
 
 References
 ----------
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ItemError
+from predsession.export.coco_ids import KEPT, CategoryIds, ImageIds, without_ids
 from predsession.export.facts import OURS, facts_of, json_bytes, tags_to_json, without_score
 from predsession.export.keypoints import has_keypoints, joints_of, keypoint_ids, labels_of, points_of
 from predsession.export.outlines import MASKS
@@ -34,7 +37,13 @@ from predsession.prediction import Prediction
 from predsession.wire.jsontypes import JSON
 
 Segmentation = tuple[JSON, float]
-_LOST = {"line": "lines", "oriented_bbox": "oriented boxes", "cuboid": "cuboids"}
+_LOST = {
+    "line": "lines",
+    "oriented_bbox": "oriented boxes",
+    "cuboid": "cuboids",
+    "alpha_mask": "alpha masks",
+    "point": "points",
+}
 CROWD = "iscrowd"
 """A tag that an object has which is a crowd: COCO's word."""
 
@@ -56,6 +65,8 @@ class CocoWriter(Spooled):
     def __init__(self, target: Target) -> None:
         super().__init__(target, self._document)
         self._root = target.root
+        self._image_ids, self._category_ids = ImageIds(), CategoryIds()
+        self._titles: dict[str, None] = {}
         self._keypoints: dict[str, dict[str, None]] = {}
         self._outlined = False
 
@@ -69,8 +80,9 @@ class CocoWriter(Spooled):
         """
         super().write(outcome)
         if isinstance(outcome, Prediction):
-            for title in outcome.classes:
-                self.classes.number(title)
+            self._image_ids.learn(outcome)
+            self._category_ids.learn(outcome)
+            self._titles |= dict.fromkeys(outcome.classes)
             for row in range(len(outcome)):
                 self._outlined |= outcome.shapes[row] in MASKS or bool(outcome.polygons[row])
                 if has_keypoints(outcome, row):
@@ -79,6 +91,10 @@ class CocoWriter(Spooled):
 
     def _document(self, predictions: Iterator[Prediction], draft: Path) -> None:
         """Write the document: annotations into it at once, pictures behind them in the end."""
+        # Not before all models are known, or a class of none would take a number that one of theirs has.
+        for title in (*self._titles, *self._category_ids.kept):
+            self.classes.number(title)
+        self._category_ids.settle(self.classes.titles)
         with draft.open("wb") as file, tempfile.TemporaryFile(dir=draft.parent) as images:
             head: dict[str, JSON] = {"info": {"description": "Predictions", "version": "1"}, "licenses": []}
             file.write(json_bytes(head)[:-1] + b',"categories":[')
@@ -89,13 +105,15 @@ class CocoWriter(Spooled):
             images.seek(0)
             shutil.copyfileobj(images, file)
             file.write(b"]}\n")
+        lost = {"ids of pictures": self._image_ids.lost, "ids of classes": self._category_ids.lost}
+        self.left_out += Counter(lost)
 
     def _category(self, numbered: tuple[int, str]) -> dict[str, JSON]:
-        """Return one category; its id is the class's number and one."""
+        """Return one category."""
         number, title = numbered
         info, ids = self.classes.info(title), list(self._keypoints.get(title, ()))
         ours: dict[str, JSON] = {"class_id": -1 if info is None else number}
-        category: dict[str, JSON] = {"id": number + 1, "name": title, "supercategory": ""}
+        category: dict[str, JSON] = {"id": self._category_ids.of(title), "name": title, "supercategory": ""}
         if ids:
             category["keypoints"] = labels_of(info, ids)
             category["skeleton"] = [[first + 1, second + 1] for first, second in joints_of(info, ids)]
@@ -104,10 +122,9 @@ class CocoWriter(Spooled):
 
     def _pictures(self, predictions: Iterable[Prediction], file: BinaryIO) -> Iterator[dict[str, JSON]]:
         """Return the pictures one by one, and write the annotations of each on the way."""
-        places, image_id, annotation_id = Places(self._root, again=True), 0, 0
+        places, annotation_id = Places(self._root, again=True), 0
         for prediction in predictions:
-            # Rises with the index; predictions of several runs, whose indexes begin anew, follow each other.
-            image_id = max(image_id, prediction.index) + 1
+            image_id = self._image_ids.give(prediction)
             annotations = self._annotations(prediction)
             if annotation_id and annotations:
                 file.write(b",")
@@ -139,7 +156,7 @@ class CocoWriter(Spooled):
         tags, _ = without_score(prediction.object_tags[row])
         others = [tag for tag in tags if tag.name != CROWD]
         annotation: dict[str, JSON] = {
-            "category_id": self.classes.number(title) + 1,
+            "category_id": self._category_ids.of(title),
             "bbox": box,
             "area": area,
             "iscrowd": int(len(others) < len(tags)),
@@ -181,6 +198,11 @@ class CocoWriter(Spooled):
 def _facts(prediction: Prediction) -> dict[str, JSON]:
     """Return what reading a prediction back needs."""
     facts = facts_of(prediction)
+    rest, has_ids = without_ids(facts.pop("data", None))
+    if rest is not None:
+        facts["data"] = rest
+    if has_ids:
+        facts[KEPT] = True
     if prediction.track_ids is not None:
         facts["tracked"] = True
     if len(prediction) and not any(without_score(tags)[1] for tags in prediction.object_tags):

@@ -3,9 +3,10 @@
 The whole document is parsed at once and held (COCO's own instances_val2017 takes some 100 MB); masks are
 unpacked picture by picture.
 
-Of others' documents: a class's id is its place among the categories, by their ids; an annotation without a
-score has 1.0; one of several polygons becomes a mask; a crowd has the tag ``iscrowd``; a picture's path is
-its file beside the document, if it is there, else ``file_name``.
+Of others' documents: a class's id is its place among the categories, by their ids, and those are kept in
+``prediction.data["coco"]``; an annotation without a score has 1.0; one of several polygons becomes a mask; a
+crowd has the tag ``iscrowd``; a picture's path is its file beside the document, if it is there, else
+``file_name``. Where the document does not say how large a picture is, that file does.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ import numpy.typing as npt
 
 from predsession.errors import ProtocolError, SourceError
 from predsession.export.coco import CROWD
+from predsession.export.coco_ids import KEPT, Id, with_ids
 from predsession.export.facts import OURS, Found, is_box, prediction_from
 from predsession.export.folders import read_whole
+from predsession.export.heads import upright_size
 from predsession.export.keypoints import node_of
 from predsession.export.rle import crop_of, unpack
 from predsession.prediction import Prediction
@@ -51,7 +54,8 @@ class _Document:
 
     images: Sequence[Fields]
     annotations: Mapping[JSON, Sequence[Fields]]
-    categories: Mapping[JSON, _Category]
+    categories: Mapping[Id, _Category]
+    category_ids: Mapping[str, JSON]
     meta: ModelMeta
     ids: Mapping[str, int] | None
 
@@ -107,16 +111,19 @@ def _document(value: JSON) -> _Document:
     if len(known) < len(images):
         raise ProtocolError("images: an id is there twice")
     annotations: dict[JSON, list[Fields]] = {}
-    for number, each in enumerate(_entries(whole, "annotations")):
+    # Without the key it is a list of pictures, such as COCO's image_info of its tests.
+    for number, each in enumerate(_entries(whole, "annotations") if "annotations" in whole.item else ()):
         one = Fields(each, f"annotations[{number}]")
         image_id = _id(one, "image_id")
         if image_id not in known:
             raise one.broken("image_id", f"there is no picture {shown(image_id)}")
         annotations.setdefault(image_id, []).append(one)
     entries = enumerate(_entries(whole, "categories") if "categories" in whole.item else ())
-    return _Document(
-        images, annotations, *_classes([Fields(each, f"categories[{number}]") for number, each in entries])
-    )
+    categories, meta, ids = _classes([Fields(each, f"categories[{number}]") for number, each in entries])
+    by_title: dict[str, JSON] = {}
+    for key, category in categories.items():
+        by_title.setdefault(category.title, key)
+    return _Document(images, annotations, categories, by_title, meta, ids)
 
 
 def _entries(whole: Fields, key: str) -> Sequence[JSON]:
@@ -134,13 +141,13 @@ def _id(entry: Fields, key: str) -> int | str:
 
 def _classes(
     entries: list[Fields],
-) -> tuple[dict[JSON, _Category], ModelMeta, dict[str, int] | None]:
+) -> tuple[dict[Id, _Category], ModelMeta, dict[str, int] | None]:
     """Return the categories by id, the classes in their order, and the classes' ids if they are others."""
     by_id = {_id(each, "id"): each for each in entries}
     order = sorted(
         by_id, key=lambda each: (isinstance(each, str), each if isinstance(each, int) else 0, str(each))
     )
-    categories: dict[JSON, _Category] = {}
+    categories: dict[Id, _Category] = {}
     infos: list[ClassInfo] = []
     numbers: dict[str, int] = {}
     for position, key in enumerate(order):
@@ -176,17 +183,15 @@ def _info(entry: Fields, title: str, ours: JSONObject, names: list[str]) -> Clas
 def _prediction(document: _Document, image: Fields, position: int, folder: Path) -> Prediction:
     """Make the prediction of one picture."""
     ours = as_object(image.item.get(OURS))
-    sides = [image.whole(image.item.get(key), key) for key in ("width", "height")]
-    if min(sides) < 1 or max(sides) > MAX_COORDINATE:
-        raise image.broken("width and height", f"{sides} are no sides of a picture")
-    size, name = Size(*sides), str(image.item.get("file_name") or "")
+    name = str(image.item.get("file_name") or "")
     beside = folder / name
+    size = _size(image, beside)
     found = [
         _found(document, each, size, scored=ours.get("scored") is not False)
         for each in document.annotations.get(_id(image, "id"), ())
     ]
     try:
-        return prediction_from(
+        made = prediction_from(
             ours,
             size,
             found,
@@ -194,11 +199,38 @@ def _prediction(document: _Document, image: Fields, position: int, folder: Path)
             ids=document.ids,
             index=position,
             name=Path(name).name,
-            path=(str(beside) if beside.is_file() else name) if name else None,
+            path=(str(beside) if _is_file(beside) else name) if name else None,
             tracked=ours.get("tracked") is True,
         )
+        if ours and ours.get(KEPT) is not True:
+            return made
+        return with_ids(made, _id(image, "id"), document.category_ids)
     except (ValueError, ProtocolError) as error:
         raise ProtocolError(f"{image.owner}: {error}") from None
+
+
+def _size(image: Fields, beside: Path) -> Size:
+    """Return a picture's size, as the document or else the picture itself says it."""
+    said = [image.item.get(key) for key in ("width", "height")]
+    if said == [None, None] and _is_file(beside):
+        return upright_size(beside)
+    sides = [image.whole(_whole(value), key) for value, key in zip(said, ("width", "height"), strict=True)]
+    if min(sides) < 1 or max(sides) > MAX_COORDINATE:
+        raise image.broken("width and height", f"{sides} are no sides of a picture")
+    return Size(*sides)
+
+
+def _whole(value: JSON) -> JSON:
+    """Return a whole number that was written with a point, as pandas does, without it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _is_file(place: Path) -> bool:
+    """Whether there is a file; a name that no file can have is none."""
+    try:
+        return place.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _found(document: _Document, one: Fields, size: Size, *, scored: bool) -> Found:
@@ -278,9 +310,11 @@ def _segmentation(one: Fields, size: Size) -> tuple[MaskCrop | None, list[Floats
         return _mask(one.inner("segmentation"), size), []
     parts = one.array(value, "segmentation")
     flat = [
-        _numbers(one, each, "segmentation") for each in (parts if isinstance(parts[0], list) else [parts])
+        _numbers(one, each, "segmentation")
+        for each in (parts if isinstance(parts[0], list) else [parts])
+        if each != []  # some tools leave one behind that has no point
     ]
-    if any(len(each) % 2 or not len(each) for each in flat):
+    if any(len(each) % 2 for each in flat):
         raise one.broken("segmentation", "a polygon is no list of x, y, x, y, ...")
     return None, [each.reshape(-1, 2) for each in flat]
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import makers
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -153,8 +154,10 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     """Of a picture with one object of each geometry; boxes, classes and scores of all come back."""
     one = zoo()
     kept = save_predictions([one], tmp_path / "x.json", "coco")
-    assert set(kept.left_out) <= {"lines", "oriented boxes", "cuboids", "outlines of holes"}
-    assert kept.left_out["lines"] == one.shapes.count("line")
+    words = {"line": "lines", "alpha_mask": "alpha masks", "point": "points", "cuboid": "cuboids"}
+    assert set(kept.left_out) <= {*words.values(), "oriented boxes", "outlines of holes"}
+    for shape, word in words.items():
+        assert kept.left_out[word] == one.shapes.count(shape) > 0
     (again,) = read_predictions(tmp_path / "x.json")
     assert (again.boxes == one.boxes).all()
     assert (again.scores == one.scores).all()
@@ -202,18 +205,34 @@ def test_ids_rise_with_the_index_and_are_never_given_twice(tmp_path: Path) -> No
     assert [each.index for each in read_predictions(tmp_path / "x.json")] == [0, 1, 5, 0, 1]
 
 
+def test_ids_do_not_depend_on_the_order(tmp_path: Path) -> None:
+    """Each picture's is its index and one; where two want one, the second comes behind all others."""
+    runs = [found(index=index, path=f"{index}.jpg") for index in (3, 2, 2, 1, 0, 4)]
+    document = saved(runs, tmp_path / "x.json")
+    assert [each["id"] for each in document["images"]] == [4, 3, 6, 2, 1, 5]
+
+
 def test_class_ids_are_the_models_own(tmp_path: Path) -> None:
     """Also where only some of its classes were found, and where it does not know one."""
-    lines = tmp_path / "x.jsonl"
     names = [f"c{number}" for number in range(9)]
     one = found(classes=["c7", "c2"], class_names=names)
-    save_predictions([one], lines)
-    (known,) = read_predictions(lines)
+    known = Prediction.from_json(one.to_json())  # of its classes, those that were found
     document = saved([known], tmp_path / "x.json")
     assert [(each["id"], each["name"]) for each in document["categories"]] == [(3, "c2"), (8, "c7")]
     assert list(read_predictions(tmp_path / "x.json")) == [one]
     stranger = found(classes=["new", "c2"], meta=ModelMeta.from_names(names))
     assert back([stranger], tmp_path / "y.json") == [stranger]
+
+
+def test_a_class_of_no_model_takes_no_number_of_one(tmp_path: Path) -> None:
+    """Even where it comes first, and the model's class is met later."""
+    names = [f"c{number}" for number in range(5)]
+    strange = found(classes=["new", "c1"], meta=ModelMeta.from_names(names))
+    some = [strange, found(classes=["c2", "c4"], class_names=names)]
+    document = saved([Prediction.from_json(each.to_json()) for each in some], tmp_path / "x.json")
+    assert [(each["id"], each["name"]) for each in document["categories"]] == [
+        (2, "c1"), (3, "c2"), (5, "c4"), (6, "new")
+    ]  # fmt: skip
 
 
 def test_a_killed_run_leaves_lines(tmp_path: Path) -> None:
@@ -299,6 +318,70 @@ def test_documents_of_others(tmp_path: Path) -> None:
     assert again.object_tags[0][-1] == Tag("iscrowd", 1)
 
 
+def test_ids_of_others_are_kept(tmp_path: Path) -> None:
+    """What is read, filtered, and saved fits the same ground truth: also by way of JSON lines, and again."""
+    first, second = read_predictions(write(THEIRS, tmp_path / "x.json"))
+    assert first.data == {"coco": {"image_id": 139, "category_ids": {"car": 3, "person": 90}}}
+    some = [second, first.where(first.classes == "person")]
+    save_predictions(some, tmp_path / "x.jsonl")
+    for number, source in enumerate((some, read_predictions(tmp_path / "x.jsonl"))):
+        path = tmp_path / f"{number}.json"
+        document = saved(source, path)
+        assert [each["id"] for each in document["images"]] == [7, 139]
+        assert {each["name"]: each["id"] for each in document["categories"]} == {"car": 3, "person": 90}
+        assert [(each["image_id"], each["category_id"]) for each in document["annotations"]] == [
+            (139, 90)
+        ] * 2
+        again = list(read_predictions(path))
+        assert again == some
+        assert saved(again, tmp_path / "again.json", overwrite=True) == document
+
+
+def test_ids_of_others_beside_ours(tmp_path: Path) -> None:
+    """No id is given twice: what is new gets another; of two that had the same, the second, counted."""
+    theirs = list(read_predictions(write(THEIRS, tmp_path / "x.json")))
+    ours = found(classes=["dog", "person"], class_names=["cat", "dog", "bird", "person"], index=6)
+    others = {**THEIRS, "images": THEIRS["images"][:1], "categories": [{"id": 3, "name": "cup"}]}
+    others["annotations"] = [{"id": 1, "image_id": 139, "category_id": 3, "bbox": [0, 0, 1, 1]}]
+    (cups,) = read_predictions(write(others, tmp_path / "z.json"))
+    kept = save_predictions([ours, *theirs, cups], tmp_path / "y.json")
+    assert kept.left_out == {"ids of pictures": 1, "ids of classes": 1}
+    document = json.loads((tmp_path / "y.json").read_text())
+    assert [each["id"] for each in document["images"]] == [140, 139, 7, 1]
+    assert {each["name"]: each["id"] for each in document["categories"]} == {
+        "cat": 1, "dog": 2, "bird": 91, "person": 90, "car": 3, "cup": 6
+    }  # fmt: skip
+
+
+def test_sizes_of_others(tmp_path: Path) -> None:
+    """640.0 is a whole number; a picture that is there says itself how large it is, or that it is none."""
+    document = changed()
+    del document["images"][0]["width"], document["images"][0]["height"]
+    path = write(document, tmp_path / "x.json")
+    with pytest.raises(SourceError, match="width: None is no whole number"):
+        list(read_predictions(path))
+    makers.write(tmp_path / "a.jpg", makers.jpeg((100, 50), orientation=6))
+    assert [each.size for each in read_predictions(path)] == [(100, 50)]
+    (tmp_path / "a.jpg").write_bytes(b"no")
+    with pytest.raises(SourceError, match=r"a\.jpg is no picture whose size can be read"):
+        list(read_predictions(path))
+    document["images"][0] |= {"width": 640.0, "height": 480.0}
+    assert [each.size for each in read_predictions(write(document, path))] == [(640, 480)]
+    document["images"][0]["width"] = 640.5
+    with pytest.raises(SourceError, match=r"width: 640\.5 is no whole number"):
+        list(read_predictions(write(document, path)))
+
+
+def test_lists_of_pictures_and_polygons_without_points(tmp_path: Path) -> None:
+    """COCO's image_info has no annotations; an empty polygon says nothing, beside a good one or alone."""
+    document = {"images": THEIRS["images"], "categories": THEIRS["categories"]}
+    assert [len(each) for each in read_predictions(write(document, tmp_path / "x.json"))] == [0, 0]
+    triangle = [0, 0, 2, 0, 0, 1]
+    for parts, shape in (([[], triangle], "polygon"), ([triangle, []], "polygon"), ([[]], "rectangle")):
+        (one,) = read_predictions(write(changed(segmentation=parts, bbox=[0, 0, 3, 2]), tmp_path / "x.json"))
+        assert one.shapes == (shape,)
+
+
 def changed(**more: object) -> dict[str, object]:
     """Return a sound document with one annotation, changed."""
     annotation = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 1, 1], **more}
@@ -310,7 +393,7 @@ def changed(**more: object) -> dict[str, object]:
     ("document", "said"),
     [
         ([], "a list of detections, COCO's form for results, does not say how large"),
-        ({"images": []}, "annotations: None is no list"),
+        ({"images": [], "annotations": None}, "annotations: None is no list"),
         (3, "the document: 3 is no object"),
         ({"images": [{"id": 1}, {"id": 1}], "annotations": []}, "images: an id is there twice"),
         ({"images": [{"id": True}], "annotations": []}, r"images\[0\]: id: True is no id"),
@@ -329,7 +412,7 @@ def changed(**more: object) -> dict[str, object]:
         (changed(score="high"), "score: 'high' is no number"),
         (changed(track_id=1.5), "track_id: 1.5 is no whole number"),
         (changed(segmentation=[[1, 2, 3]]), "segmentation: a polygon is no list of x, y"),
-        (changed(segmentation=[[], [1, 2]]), "segmentation: a polygon is no list of x, y"),
+        (changed(segmentation=[[], [1, 2, 3]]), "segmentation: a polygon is no list of x, y"),
         (changed(segmentation=7), "segmentation: 7 is no list"),
         (changed(segmentation={"size": [3, 2], "counts": "6"}), r"size: \[3, 2\] is not the picture's"),
         (changed(segmentation={"size": [2, 3], "counts": "5"}), "the runs cover 5 pixels, the picture has 6"),
