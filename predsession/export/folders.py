@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from predsession.errors import SourceError
 from predsession.export.target import on_disk
@@ -74,6 +74,37 @@ def _refuse(error: OSError) -> None:
     raise SourceError(f"{error.filename} cannot be read ({error.strerror or error})") from None
 
 
+def readable(place: PurePath, suffix: str) -> PurePath:
+    """Return a place where an annotation is found again: not hidden, and no folder called as a file may be.
+
+    Readers pass over hidden files and folders, since other programs keep theirs in them.
+
+    Parameters
+    ----------
+    place : PurePath
+        Of a picture, relative.
+    suffix : str
+        Of annotations, in lower case, with its dot.
+
+    Returns
+    -------
+    PurePath
+        ``.cache/.a.jpg`` becomes ``_.cache/_.a.jpg``. A name that begins with ``_`` for that reason already
+        gets another: no two places that differ in more than their suffix become one. So it is with folders
+        that end in `suffix`, and a ``_`` behind them.
+    """
+    folders = [_shown(part) + "_" * part.rstrip("_").lower().endswith(suffix) for part in place.parts[:-1]]
+    if _shown(place.stem) == place.stem:
+        return PurePath(*folders, place.name)
+    # Of ".jpg" that is all: without a suffix behind it, what is the stem would be taken for one.
+    return PurePath(*folders, f"{_shown(place.stem)}{place.suffix or place.stem}")
+
+
+def _shown(name: str) -> str:
+    """Return a name that is not hidden."""
+    return f"_{name}" if name.lstrip("_").startswith(".") else name
+
+
 def read_whole(path: Path) -> bytes:
     """Read a file.
 
@@ -98,7 +129,7 @@ def read_whole(path: Path) -> bytes:
         raise SourceError(f"{path} cannot be read ({error.strerror or error})") from None
 
 
-def picture_path(said: str, beside: Path) -> str | None:
+def picture_path(said: str, beside: Path, *, of_frame: bool = False) -> str | None:
     """Return where a picture is: as its annotation says, or beside it, where it was put.
 
     Parameters
@@ -107,12 +138,15 @@ def picture_path(said: str, beside: Path) -> str | None:
         The path as it was when the annotation was written; empty for none.
     beside : Path
         Where the format has pictures.
+    of_frame : bool
+        Whether it is a frame of a clip, whose path is the clip's, be it there or not: what lies beside is one
+        picture of it (`predsession.export.beside.with_copy`).
 
     Returns
     -------
     str or None
         What is said, unless there is a picture beside and none there.
     """
-    if beside.is_file() and not (said and Path(said).is_file()):
+    if not of_frame and beside.is_file() and not (said and Path(said).is_file()):
         return str(beside)
     return said or None

@@ -106,7 +106,7 @@ def _write_voc(target: Target) -> Writer:
 
 
 def _read_voc(path: Path) -> Outcomes:
-    from predsession.export.voc import read_voc
+    from predsession.export.voc_reading import read_voc
 
     return read_voc(path)
 

@@ -24,7 +24,7 @@ from PIL import Image
 
 from predsession.export.facts import OURS, facts_of, tags_to_json, without_score
 from predsession.export.foldered import Foldered
-from predsession.export.folders import write_whole
+from predsession.export.folders import readable, write_whole
 from predsession.export.growingmeta import ids_of
 from predsession.export.outlines import MASKS
 from predsession.prediction import Prediction
@@ -36,8 +36,8 @@ VERSION = "5.5.0"
 """Of the LabelMe whose files these are."""
 HIDDEN = "hidden"
 """The flag of a keypoint that is not visible."""
-_CHANGED = {"oriented_bbox": "oriented boxes", "cuboid": "cuboids"}
-"""They become polygons."""
+_CHANGED = {"oriented_bbox": "oriented boxes", "cuboid": "cuboids", "alpha_mask": "alpha masks"}
+"""They become polygons, and masks of the other kind."""
 
 Shape = dict[str, JSON]
 
@@ -58,7 +58,7 @@ class LabelMeWriter(Foldered):
 
     def _write(self, prediction: Prediction) -> None:
         """Write a prediction's files."""
-        place = self._places.place(prediction)
+        place = readable(self._places.place(prediction), ".json")
         put = self._put(prediction, "", place)
         shapes = list(self._shapes(prediction))
         file = self._folder / place.with_suffix(".json")
@@ -96,6 +96,8 @@ def _changed(figure: Figure, kind: str) -> str | None:
         if figure.kind in MASKS:
             return "polygons of masks"
         return {"polygon": None, "mask": "polygons with holes"}.get(kind, "polygons of one or two points")
+    if figure.kind == "line" and kind == "point":
+        return "lines of one point"
     return "empty masks" if figure.kind in MASKS and kind != "mask" else None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 import numpy as np
+from PIL import Image
 
 from predsession.errors import PredSessionError, ProtocolError, SourceError
+from predsession.export.beside import with_copy
 from predsession.export.facts import OURS, Found, prediction_from
 from predsession.export.folders import files_below, picture_path, read_whole
 from predsession.export.growingmeta import GrowingMeta
+from predsession.export.heads import upright_size
 from predsession.export.labelme import HIDDEN, box_of
 from predsession.prediction import Prediction
 from predsession.wire.bitmaps import decode_mask
@@ -23,8 +28,10 @@ from predsession.wire.jsontext import loads
 from predsession.wire.jsontypes import JSON, JSONObject, as_object
 
 _LINES = frozenset(("line", "linestrip"))
-_POLYGONS = frozenset(("polygon", "oriented_rectangle", "circle"))
-_KINDS = _LINES | _POLYGONS | {"rectangle", "mask", "point"}
+_POLYGONS = frozenset(("polygon", "oriented_rectangle", "circle", "rotation", "quadrilateral"))
+"""The last two are X-AnyLabeling's: all corners are there, whatever the angle."""
+_KINDS = _LINES | _POLYGONS | {"rectangle", "mask", "point", "points"}
+_UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning)
 _CIRCLE = 64
 """Corners of the polygon that a circle becomes."""
 
@@ -60,18 +67,18 @@ def read_labelme(path: Path) -> Iterator[Prediction]:
 
 def _prediction(document: Fields, file: Path, number: int, growing: GrowingMeta) -> Prediction:
     """Read one file."""
-    size = Size(*(document.whole(document.item.get(key), key) for key in ("imageWidth", "imageHeight")))
-    if min(size) < 1:
-        raise ValueError(f"the picture is {size.width} x {size.height} pixels")
-    items = document.array(document.item.get("shapes"), "shapes")
-    shapes = [_shape(Fields(item, f"shape {row}"), size) for row, item in enumerate(items)]
-    objects = list(_objects(shapes, size))
     facts = as_object(document.item.get(OURS))
     beside = file.parent / PureWindowsPath(str(document.item.get("imagePath") or file.stem)).as_posix()
     said = facts.get("path") if facts else str(beside)
+    is_frame = facts.get("frame_index") is not None
+    path = picture_path(str(said or ""), beside, of_frame=is_frame)
+    size = _size(document, beside if is_frame or path is None else Path(path))
+    items = document.array(document.item.get("shapes"), "shapes")
+    shapes = [_shape(Fields(item, f"shape {row}"), size) for row, item in enumerate(items)]
+    objects = list(_objects(shapes, size))
     ids = as_object(facts.get("class_ids"))
     made = prediction_from(
-        {**facts, "path": picture_path(str(said or ""), beside), "tags": _tags(document, facts)},
+        {**facts, "path": path, "tags": _tags(document, facts)},
         size,
         [found for found, _ in objects],
         meta=growing.with_titles(found.title for found, _ in objects),
@@ -84,7 +91,26 @@ def _prediction(document: Fields, file: Path, number: int, growing: GrowingMeta)
         if figure and isinstance(item, dict):  # just made, and not looked at by anybody
             del item["box"]
             item.update(figure)
-    return made
+    return with_copy(made, beside)
+
+
+def _size(document: Fields, picture: Path) -> Size:
+    """Return the picture's size; old versions do not say it, but have the picture in the file, or beside."""
+    said = [document.item.get(key) for key in ("imageWidth", "imageHeight")]
+    if None not in said:
+        width, height = (document.whole(side, "imageWidth and imageHeight") for side in said)
+        if width < 1 or height < 1:
+            raise ValueError(f"the picture is {width} x {height} pixels")
+        return Size(width, height)
+    if document.item.get("imageData"):
+        try:
+            with Image.open(io.BytesIO(base64.b64decode(document.text("imageData")))) as image:
+                return Size(*image.size)  # upright already: it is what was shown
+        except _UNREADABLE as error:
+            raise document.broken("imageData", str(error)) from None
+    if not picture.is_file():
+        raise ValueError(f"no imageWidth and imageHeight, no imageData, and no picture {picture} to look at")
+    return upright_size(picture)
 
 
 def _tags(document: Fields, facts: JSONObject) -> list[JSON]:
@@ -114,7 +140,9 @@ class _Shape:
 
 def _shape(fields: Fields, size: Size) -> _Shape:
     """Read a shape."""
-    kind, points = fields.text("shape_type"), fields.points("points")
+    # Before there were others, all were polygons, and none said so.
+    kind = "polygon" if fields.item.get("shape_type") is None else fields.text("shape_type")
+    points = fields.points("points")
     if kind not in _KINDS:
         raise fields.broken("shape_type", f"{kind!r} is not known; wanted one of {', '.join(sorted(_KINDS))}")
     if kind == "circle":
@@ -184,7 +212,8 @@ def _object(shape: _Shape, keypoints: Sequence[_Shape]) -> _Object:
             "shape": kind,
         }
     rings = [np.array(shape.points, np.float64)] if shape.kind in _POLYGONS else None
-    nodes = [
+    own = shape.points if shape.kind == "points" else []
+    nodes = [Node(str(number), x, y, True) for number, (x, y) in enumerate(own)] + [
         Node(each.label, *each.points[0], not as_object(each.fields.item.get("flags")).get(HIDDEN))
         for each in keypoints
     ]

@@ -1,7 +1,7 @@
 """Parquet: a row an object, typed and packed; beside the columns of a table each object as the wire has it.
 
 A Parquet file without its end cannot be read, so what comes is kept as JSON lines until then. Memory does not
-grow with what is written, but pyarrow itself takes about 90 MB for the first ten rows (it imports pandas, too).
+grow with what is written, but pyarrow, which imports pandas too, takes about 90 MB for the first ten rows.
 """
 
 from __future__ import annotations

@@ -21,16 +21,17 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from predsession.errors import PredSessionError, SourceError
+from predsession.export.beside import with_copy
 from predsession.export.facts import OURS, facts_of
 from predsession.export.foldered import Foldered
 from predsession.export.folders import picture_path, read_whole, write_whole
-from predsession.export.growingmeta import ids_of
+from predsession.export.growingmeta import GrowingMeta, ids_of
 from predsession.export.projectmeta import ProjectMeta
 from predsession.export.sdkobjects import SdkObjects
 from predsession.export.target import Target, on_disk
 from predsession.prediction import Prediction
 from predsession.wire.jsontext import loads
-from predsession.wire.jsontypes import JSON, JSONObject, as_object
+from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.meta import ModelMeta
 
 META, PICTURES, ANNOTATIONS, NESTED = "meta.json", "img", "ann", "datasets"
@@ -58,7 +59,11 @@ class SuperviselyWriter(Foldered):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target, by_stem=False, images="copy")
-        self._meta = ProjectMeta(_known(target.path))
+        try:
+            self._meta = ProjectMeta(_known(target.path))
+        except BaseException:
+            self.close()
+            raise
         self._objects = SdkObjects(self._meta, self.left_out)
 
     def _write(self, prediction: Prediction) -> None:
@@ -155,16 +160,17 @@ def dataset_of(folder: PurePath) -> PurePath:
 def _is_taken(name: str) -> bool:
     """Whether a folder's name means something else in a project."""
     bare = name.rstrip("_")
-    return bare.endswith(_PASSED_OVER) or bare.casefold() == LOOSE
+    return bare.endswith(_PASSED_OVER) or bare.casefold() in (LOOSE, META)
 
 
 def read_supervisely(path: Path) -> Iterator[Prediction]:
-    """Read the annotations of a project folder.
+    """Read the annotations of a project folder, or of one of its datasets.
 
     Parameters
     ----------
     path : Path
-        With ``meta.json`` and datasets.
+        With ``meta.json`` and datasets; or a dataset, with ``ann``, whose project lies above it. Without a
+        project, classes are numbered as they come.
 
     Yields
     ------
@@ -174,16 +180,36 @@ def read_supervisely(path: Path) -> Iterator[Prediction]:
     Raises
     ------
     SourceError
-        If a file is damaged; names it.
+        If a file is damaged, or it is a project of videos or anything else but pictures; names it.
     """
-    _, meta = _meta(path)
-    for number, file in enumerate(_annotations(path)):
+    is_dataset = not (path / META).is_file() and (path / ANNOTATIONS).is_dir()
+    project = _project_above(path) if is_dataset else path
+    meta = _meta_of_pictures(project) if project else None
+    growing = GrowingMeta()
+    for number, file in enumerate(_of_dataset(path) if is_dataset else _annotations(path)):
         try:
-            yield _prediction(file, number, meta)
+            yield _prediction(file, number, growing if meta is None else meta)
         except SourceError:
             raise
         except PredSessionError as error:
             raise SourceError(f"{file}: not an annotation of Supervisely ({error})") from None
+
+
+def _project_above(dataset: Path) -> Path | None:
+    """Return the project that a dataset lies in, perhaps nested in other datasets; None without one."""
+    above = dataset.absolute().parent
+    while above.name == NESTED:
+        above = above.parent.parent
+    return above if (above / META).is_file() else None
+
+
+def _meta_of_pictures(project: Path) -> ModelMeta:
+    """Read what a project says of its classes; refuse one whose annotations are of another kind."""
+    document, meta = _meta(project)
+    kind = document.get("projectType") or "images"
+    if kind != "images":
+        raise SourceError(f"{project}: a project of Supervisely of {kind}; only those of images can be read")
+    return meta
 
 
 def _annotations(folder: Path) -> Iterator[Path]:
@@ -191,12 +217,17 @@ def _annotations(folder: Path) -> Iterator[Path]:
     try:
         datasets = sorted(each for each in folder.iterdir() if each.is_dir())
         for dataset in datasets:
-            if (dataset / ANNOTATIONS).is_dir():
-                yield from sorted((dataset / ANNOTATIONS).glob("*.json"))
-            if (dataset / NESTED).is_dir():
-                yield from _annotations(dataset / NESTED)
+            yield from _of_dataset(dataset)
     except OSError as error:
         raise SourceError(f"{folder} cannot be read ({error.strerror or error})") from None
+
+
+def _of_dataset(dataset: Path) -> Iterator[Path]:
+    """List the annotations of one dataset, and of those that are nested in it."""
+    if (dataset / ANNOTATIONS).is_dir():
+        yield from sorted((dataset / ANNOTATIONS).glob("*.json"))
+    if (dataset / NESTED).is_dir():
+        yield from _annotations(dataset / NESTED)
 
 
 def _picture(folder: Path, name: str) -> Path:
@@ -206,21 +237,23 @@ def _picture(folder: Path, name: str) -> Path:
     return next(iter(sorted(folder.glob(f"{glob.escape(name)}.*"))), folder / name)
 
 
-def _prediction(file: Path, number: int, meta: ModelMeta) -> Prediction:
+def _prediction(file: Path, number: int, meta: ModelMeta | GrowingMeta) -> Prediction:
     """Read one annotation."""
     annotation = dict(_document(file))
+    if "frames" in annotation:
+        raise SourceError(f"{file}: an annotation of a video; only those of images can be read")
     facts = as_object(annotation.pop(OURS, None))
     name = file.name.removesuffix(".json")
     beside = _picture(file.parent.parent / PICTURES, name)
-    said = facts.get("path")
+    said, is_frame = facts.get("path"), facts.get("frame_index") is not None
+    path = picture_path(said if isinstance(said, str) else "", beside, of_frame=is_frame)
     item: dict[str, JSON] = {key: value for key, value in facts.items() if key not in ("tags", "class_ids")}
     index = facts.get("index")
+    if isinstance(meta, GrowingMeta):
+        titles = [as_object(each).get("classTitle") for each in as_list(annotation.get("objects"))]
+        meta = meta.with_titles(title for title in titles if isinstance(title, str))
     made = Prediction.from_wire(
-        {
-            **item,
-            "path": picture_path(said if isinstance(said, str) else "", beside),
-            "annotation": annotation,
-        },
+        {**item, "path": path, "annotation": annotation},
         meta=meta,
         index=index if isinstance(index, int) else number,
         name="" if "name" in facts else beside.name,
@@ -228,4 +261,4 @@ def _prediction(file: Path, number: int, meta: ModelMeta) -> Prediction:
         url=None,
     )
     ids = {key: value for key, value in as_object(facts.get("class_ids")).items() if isinstance(value, int)}
-    return replace(made, ids=ids) if "class_ids" in facts else made
+    return with_copy(replace(made, ids=ids) if "class_ids" in facts else made, beside)

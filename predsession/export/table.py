@@ -210,12 +210,10 @@ def _goes_on(row: Row, following: Row) -> bool:
 
 
 def _begin(placed: Placed, begun: dict[int, int]) -> None:
-    """Refuse a picture that comes again, unless all of it does: a table may be added to by a second run.
-
-    In a table that was sorted, no object comes twice; so what comes again begins with another one. Numbers
-    stand for the pictures, or all of their names would be kept.
-    """
+    """Refuse a picture that comes again, unless all of it does."""
     row = placed.row
+    # A second run may have been added to the table; but in one that was sorted no object comes twice, so what
+    # comes again begins with another. Numbers stand for the pictures, or all of their names would be kept.
     if begun.setdefault(hash(_picture(row)), row.object_) != row.object_:
         raise SourceError(
             f"{placed.where}: the rows of {row.name or row.path or row.url or f'index {row.index}'} do not "

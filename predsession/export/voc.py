@@ -13,31 +13,20 @@ http://host.robots.ox.ac.uk/pascal/VOC/voc2012/devkit_doc.pdf, section 4: annota
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path, PurePath
-from xml.etree.ElementTree import Element, ParseError, TreeBuilder
-from xml.parsers import expat
+from collections.abc import Iterator
+from pathlib import PurePath
 
-from predsession.errors import PredSessionError, SourceError
-from predsession.export.facts import Found, facts_of, prediction_from, without_score
+from predsession.export.facts import facts_of, without_score
 from predsession.export.foldered import Foldered
-from predsession.export.folders import files_below, picture_path, read_whole, write_whole
-from predsession.export.growing import GrowingFile
-from predsession.export.growingmeta import GrowingMeta, ids_of
+from predsession.export.folders import readable, write_whole
+from predsession.export.growingmeta import ids_of
 from predsession.export.losses import losses_of_boxes
 from predsession.export.target import Target
+from predsession.export.voc_list import ANNOTATIONS, PictureList
+from predsession.export.voc_reading import FACTS, PICTURES
 from predsession.prediction import Prediction
-from predsession.wire.fields import MAX_COORDINATE
-from predsession.wire.geometry import Box, Size
-from predsession.wire.jsontypes import JSON
 
-ANNOTATIONS, PICTURES = "Annotations", "JPEGImages"
-LIST = PurePath("ImageSets", "Main", "trainval.txt")
-_FACTS = {"index": int, "name": str, "url": str, "frame_index": int, "timestamp": float}
-"""What is kept of where a prediction comes from, beside its path; readers pass over what they do not know."""
 # XML 1.0, section 2.2: what is no character there. A reference to one is no way around it.
 _NO_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
@@ -61,11 +50,15 @@ class VocWriter(Foldered):
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         # Readers such as torchvision's find pictures by this list alone.
-        self._list = GrowingFile(replace(target, path=target.path / LIST), lambda _: 0)
+        try:
+            self._list = PictureList(target)
+        except BaseException:
+            super().close()
+            raise
 
     def _write(self, prediction: Prediction) -> None:
         """Write a prediction's files."""
-        place = self._places.place(prediction)
+        place = readable(self._places.place(prediction), ".xml")
         self.left_out += losses_of_boxes(prediction)
         self._put(prediction, PICTURES, place)
         lines = ["<annotation>", *self._head(prediction, place)]
@@ -73,7 +66,7 @@ class VocWriter(Foldered):
             lines += self._object(prediction, row)
         text = "\n".join((*lines, "</annotation>", ""))
         write_whole(self._folder / ANNOTATIONS / place.with_suffix(".xml"), text.encode())
-        self._list.write(os.fsencode(f"{place.with_suffix('').as_posix()}\n"))
+        self._list.add(place.with_suffix("").as_posix())
 
     def finish(self) -> None:
         """Cut the list to what was written; each file was complete as it was written."""
@@ -95,7 +88,7 @@ class VocWriter(Foldered):
         yield f"  <size><width>{width}</width><height>{height}</height><depth>3</depth></size>"
         yield "  <segmented>0</segmented>"
         yield "  <predsession>"
-        yield from (self._leaf(key, str(facts[key]), 4) for key in _FACTS if key in facts)
+        yield from (self._leaf(key, str(facts[key]), 4) for key in FACTS if key in facts)
         for title, number in ids_of(prediction).items():
             yield self._leaf("class", title, 4, f' id="{number}"')
         yield "  </predsession>"
@@ -103,8 +96,10 @@ class VocWriter(Foldered):
     def _object(self, prediction: Prediction, row: int) -> Iterator[str]:
         """Describe one object."""
         x1, y1, x2, y2 = box = prediction.boxes[row].tolist()
-        self.left_out["fractions of boxes"] += any(side != int(side) for side in box)
-        self.left_out = +self.left_out
+        if any(side != int(side) for side in box):
+            self.left_out["fractions of boxes"] += 1
+        elif x1 == x2 or y1 == y2:
+            self.left_out["boxes without an area"] += 1
         left, top = _nearest(x1) + 1, _nearest(y1) + 1
         corners = {"xmin": left, "ymin": top, "xmax": max(_nearest(x2), left), "ymax": max(_nearest(y2), top)}
         yield "  <object>"
@@ -130,143 +125,3 @@ class VocWriter(Foldered):
 def _nearest(value: float) -> int:
     """Return the nearest whole number, halves upwards: neighbouring boxes stay neighbours."""
     return math.floor(value + 0.5)
-
-
-def read_voc(path: Path) -> Iterator[Prediction]:
-    """Read a folder of Pascal VOC annotations, or one file of it.
-
-    Parameters
-    ----------
-    path : Path
-        With a folder ``Annotations``, or itself full of XML files.
-
-    Yields
-    ------
-    Prediction
-        Boxes, in the order of the files' names; classes are numbered as they come.
-
-    Raises
-    ------
-    SourceError
-        If a file is damaged; names it, and the object.
-    """
-    within = path / ANNOTATIONS
-    folder = within if within.is_dir() else path
-    meta = GrowingMeta()
-    for number, file in enumerate(files_below(folder, ".xml")):
-        try:
-            yield _prediction(file, number, meta)
-        except (expat.ExpatError, ParseError, ValueError, OverflowError, PredSessionError) as error:
-            said = str(error)
-            raise SourceError(said if said.startswith(str(file)) else f"{file}: {said}") from None
-
-
-def _prediction(file: Path, number: int, growing: GrowingMeta) -> Prediction:
-    """Read one file."""
-    root = parse(read_whole(file))
-    if root.tag != "annotation":
-        raise ValueError(f"<{root.tag}> is no annotation of Pascal VOC")
-    size = Size(*(int(_text(root, f"size/{side}")) for side in ("width", "height")))
-    ours = root.find("predsession")
-    # Others may have set a name on a line of its own; in ours, blanks are meant.
-    found = [_found(each, row, plain=ours is None) for row, each in enumerate(root.iterfind("object"))]
-    name, said = root.findtext("filename") or file.stem, root.findtext("path") or ""
-    facts = {} if ours is None else _facts(ours)
-    ids = None if ours is None else _ids(ours)
-    beside = _beside(file, name)
-    if facts and said == facts.get("url"):
-        said = ""
-    return prediction_from(
-        {**facts, "path": picture_path(said, beside)},
-        size,
-        found,
-        meta=growing.with_titles(each.title for each in found),
-        ids=ids,
-        index=number,
-        name=name,
-        path=None,
-    )
-
-
-def _facts(ours: Element) -> Mapping[str, JSON]:
-    """Read where the prediction comes from."""
-    return {each.tag: _FACTS[each.tag](each.text or "") for each in ours if each.tag in _FACTS}
-
-
-def _ids(ours: Element) -> dict[str, int]:
-    """Read the numbers of the classes that were found."""
-    return {each.text or "": int(each.get("id", "-1")) for each in ours.iterfind("class")}
-
-
-def _beside(file: Path, name: str) -> Path:
-    """Return where the picture lies, if it was put beside the annotations."""
-    for above in file.parents:
-        if above.name == ANNOTATIONS:
-            return above.parent / PICTURES / file.parent.relative_to(above) / name
-    return file.with_name(name)
-
-
-def _found(item: Element, row: int, *, plain: bool) -> Found:
-    """Read one object."""
-    try:
-        score, track = item.findtext("score"), item.findtext("track_id")
-        return Found(
-            title=_text(item, "name", plain=plain),
-            box=_box(item),
-            score=None if score is None else float(score),
-            track=None if track is None else int(track),
-        )
-    except ValueError as error:
-        raise ValueError(f"object {row}: {error}") from None
-
-
-def _box(item: Element) -> Box:
-    """Read a box; corners may come in either order, and numbers with fractions."""
-    x1, y1, x2, y2 = (float(_text(item, f"bndbox/{side}")) for side in ("xmin", "ymin", "xmax", "ymax"))
-    (x1, x2), (y1, y2) = sorted((x1, x2)), sorted((y1, y2))
-    if not all(abs(side) <= MAX_COORDINATE for side in (x1, y1, x2, y2)):
-        raise ValueError(f"a box of {x1}, {y1}, {x2}, {y2} is nowhere in a picture")
-    return x1 - 1, y1 - 1, x2, y2
-
-
-def _text(item: Element, place: str, *, plain: bool = True) -> str:
-    """Return the text of an element inside; raises ValueError where there is none."""
-    text = item.findtext(place)
-    if text is None:
-        raise ValueError(f"there is no <{place.replace('/', '><')}>")
-    return text.strip() if plain else text
-
-
-def parse(data: bytes) -> Element:
-    """Parse XML that need not be trusted: without definitions of its own, so nothing grows by being read.
-
-    Parameters
-    ----------
-    data : bytes
-        A document.
-
-    Returns
-    -------
-    Element
-        Its root.
-
-    Raises
-    ------
-    ValueError
-        If it has a document type, whose entities could stand for any amount of text, or for another file.
-    ExpatError
-        If it is no XML.
-    """
-    tree, parser = TreeBuilder(), expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler = tree.start
-    parser.EndElementHandler = tree.end
-    parser.CharacterDataHandler = tree.data
-    parser.StartDoctypeDeclHandler = _refuse
-    parser.Parse(data, True)
-    return tree.close()
-
-
-def _refuse(*_: object) -> None:
-    """Refuse a document type."""
-    raise ValueError("it has a document type (<!DOCTYPE ...>), which is not read")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +72,9 @@ def test_the_keys_are_labelmes(tmp_path: Path) -> None:
 def test_every_geometry_has_a_shape(tmp_path: Path) -> None:
     """Those that LabelMe has, and the nearest for others, which are counted."""
     saved = save_predictions([predictions.zoo()], tmp_path, "labelme")
-    assert saved.left_out == {"oriented boxes": 1, "cuboids": 1, "polygons with holes": 1}
+    assert saved.left_out == {
+        "oriented boxes": 1, "cuboids": 1, "polygons with holes": 1, "alpha masks": 1,
+    }  # fmt: skip
     kinds = [(each["label"], each["shape_type"], each["group_id"]) for each in shapes(tmp_path / "zoo.json")]
     graph = [each for each in kinds if each[2] is not None]
     assert [each for each in kinds if each[2] is None] == [
@@ -293,3 +296,56 @@ def test_whatever_json_is_there(
         return
     assert one.boxes.shape == (1, 4)
     assert len(one.mask_crops) == len(one.object_tags) == 1
+
+
+def test_a_line_of_one_point_is_counted(tmp_path: Path) -> None:
+    """It becomes a point."""
+    item = predictions.zoo_item()
+    annotation = item["annotation"]
+    assert isinstance(annotation, dict)
+    line = {**annotation["objects"][0], "geometryType": "line", "shape": "line"}
+    line["points"] = {"exterior": [[5, 6]], "interior": []}
+    annotation["objects"] = [line]
+    one = Prediction.from_json(item)
+    assert save_predictions([one], tmp_path, "labelme").left_out == {"lines of one point": 1}
+    assert next(read_labelme(tmp_path)).shapes == ("point",)
+
+
+def test_files_of_old_versions_are_read(tmp_path: Path) -> None:
+    """Polygons only, without a type; without a size, which is that of the picture within, or of the file."""
+    makers.write_jpeg(tmp_path / "1.jpg", (64, 48))
+    packed = base64.b64encode((tmp_path / "1.jpg").read_bytes()).decode()
+    ring = {"label": "a", "points": [[1, 1], [5, 1], [5, 5]], "line_color": None}
+    size = {"imageHeight": None, "imageWidth": None}
+    write(tmp_path / "1.json", ring, imagePath="1.jpg", **size)
+    write(tmp_path / "2.json", {**ring, "shape_type": None}, imageData=packed, **size)
+    write(tmp_path / "3.json", ring, imagePath="1.jpg")
+    document = json.loads((tmp_path / "3.json").read_bytes())
+    (tmp_path / "3.json").write_text(json.dumps({k: v for k, v in document.items() if k not in size}))
+    many = list(read_labelme(tmp_path))
+    assert [(each.size, each.shapes) for each in many] == [((64, 48), ("polygon",))] * 3
+    for change, problem in (
+        ({"imagePath": "x.jpg"}, "no picture .*x.jpg"),
+        ({"imageData": "AAAA"}, "imageData"),
+    ):
+        edit(tmp_path / "1.json", **change)
+        with pytest.raises(SourceError, match=problem):
+            list(read_labelme(tmp_path / "1.json"))
+
+
+def test_shapes_of_xanylabeling_are_read(tmp_path: Path) -> None:
+    """A rectangle of four corners, a rotated one, several points."""
+    corners = [[1.0, 2.0], [9.0, 2.0], [9.0, 8.0], [1.0, 8.0]]
+    write(
+        tmp_path / "1.json",
+        shape("rectangle", corners),
+        shape("rotation", [[5, 1], [9, 5], [5, 9], [1, 5]], direction=0.78),
+        shape("quadrilateral", corners),
+        shape("points", [[3, 4], [7, 9]]),
+        shape("point", [[1, 1]]),
+    )
+    (one,) = read_labelme(tmp_path)
+    assert one.shapes == ("rectangle", "polygon", "polygon", "graph", "point")
+    assert one.boxes[0].tolist() == [1, 2, 9, 8]
+    assert [len(rings[0]) for rings in one.polygons[1:3]] == [4, 4]
+    assert one.keypoints[3, :2].tolist() == [[3, 4, 1], [7, 9, 1]]

@@ -93,7 +93,9 @@ def test_a_project_is_a_source_of_ours(tmp_path: Path) -> None:
 
 
 folders = st.lists(
-    st.sampled_from(["a", "ann", "ann_", "ann__", "Hermann", "ds0", "DS0_", "x_", "datasets", "my_img"]),
+    st.sampled_from(
+        ["a", "ann", "ann_", "ann__", "Hermann", "ds0", "DS0_", "x_", "datasets", "my_img", "meta.json"]
+    ),
     max_size=3,
 )
 
@@ -267,3 +269,59 @@ def test_a_damaged_meta_is_named(tmp_path: Path, text: str) -> None:
         list(read_supervisely(tmp_path))
     with pytest.raises(SourceError, match=r"meta\.json"):
         SuperviselyWriter(Target(path=tmp_path, existing=Existing.OVERWRITE))
+
+
+def test_a_folder_of_pictures_that_is_called_as_the_meta(tmp_path: Path) -> None:
+    """It is a dataset of another name, or the project could not be written."""
+    many = pictures(tmp_path / "in", "meta.json/1.jpg", "META.json_/1.jpg")
+    save_predictions(many, tmp_path / "out", "supervisely", root=tmp_path / "in")
+    assert {path.parts[-3] for path in (tmp_path / "out").rglob("img/*")} == {"meta.json_", "META.json__"}
+    assert sorted(read_predictions(tmp_path / "out"), key=lambda each: each.index) == many
+
+
+def test_a_dataset_is_read(tmp_path: Path) -> None:
+    """With the classes of the project that it lies in, or with its own, numbered as they come."""
+    many = pictures(tmp_path / "in", "a/1.jpg", "a/b/1.jpg", "c/1.jpg")
+    meta = ModelMeta.from_names(["x", "dog", "cat"])
+    many = [replace(each, meta=meta) for each in many]
+    save_predictions(many, tmp_path / "out", "supervisely", root=tmp_path / "in")
+    dataset = tmp_path / "out" / "a"
+    assert list(read_predictions(dataset, "supervisely")) == many[:2]
+    (nested,) = read_predictions(dataset / "datasets" / "b", "supervisely")
+    assert nested.meta.names == meta.names
+    (tmp_path / "out" / "meta.json").unlink()
+    file = dataset / "ann" / "1.jpg.json"
+    document = json.loads(file.read_bytes())
+    del document["predsession"]
+    file.write_text(json.dumps(document))
+    first, second = read_predictions(dataset, "supervisely")
+    assert (first.path, first.class_ids.tolist()) == (str(dataset / "img" / "1.jpg"), [0, 1])
+    assert second == many[1]
+
+
+@pytest.mark.parametrize("kind", ["videos", "point_clouds", "volumes"])
+def test_projects_of_other_things_are_named(tmp_path: Path, kind: str) -> None:
+    """Their annotations are of another form; an error says what it is."""
+    save_predictions([found()], tmp_path, "supervisely")
+    (tmp_path / "meta.json").write_text(json.dumps({**meta_of(tmp_path), "projectType": kind}))
+    with pytest.raises(SourceError, match=f"of {kind}; only those of images"):
+        list(read_predictions(tmp_path))
+
+
+def test_the_annotation_of_a_video_is_named(tmp_path: Path) -> None:
+    """Also where no project says what it is."""
+    (tmp_path / "ann").mkdir()
+    video = {"size": {"width": 64, "height": 48}, "objects": [{"classTitle": "a"}], "frames": []}
+    (tmp_path / "ann" / "1.mp4.json").write_text(json.dumps(video))
+    with pytest.raises(SourceError, match=r"1\.mp4\.json: an annotation of a video"):
+        list(read_predictions(tmp_path, "supervisely"))
+
+
+def test_a_damaged_meta_holds_nothing(tmp_path: Path) -> None:
+    """The folder can be written to as soon as it is mended."""
+    (tmp_path / "meta.json").write_text("[]")
+    with pytest.raises(SourceError, match=r"meta\.json"):
+        save_predictions([found()], tmp_path, "supervisely", overwrite=True)
+    (tmp_path / "meta.json").unlink()
+    save_predictions([found()], tmp_path, "supervisely")
+    assert list(read_predictions(tmp_path)) == [found()]

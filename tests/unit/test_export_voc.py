@@ -18,7 +18,8 @@ from predsession import ItemError, Prediction, SourceError
 from predsession.export.reading import read_predictions
 from predsession.export.saving import save_predictions
 from predsession.export.target import Existing, Target
-from predsession.export.voc import VocWriter, parse, read_voc
+from predsession.export.voc import VocWriter
+from predsession.export.voc_reading import parse, read_voc
 
 NAMES = ("a/1.jpg", "b/1.jpg", "b/1.png")
 
@@ -245,11 +246,12 @@ def test_entities_are_refused(tmp_path: Path, encoding: str) -> None:
         ("", "no element found"),
         ("<annotation><size>", "no element found"),
         ("<html></html>", "no annotation of Pascal VOC"),
-        ("<annotation></annotation>", "no <size><width>"),
+        ("<annotation></annotation>", "no <size> of its picture, and no picture"),
         (FOREIGN.split("\n", 1)[1].replace("<xmin>1<", "<xmin>one<"), "object 0.*one"),
         (FOREIGN.split("\n", 1)[1].replace("<xmin>1<", "<xmin>1e300<"), "object 0.*nowhere"),
         (FOREIGN.split("\n", 1)[1].replace("<name>\n cat\n</name>", ""), "object 0.*no <name>"),
-        (FOREIGN.split("\n", 1)[1].replace(" 64 ", "0"), "size"),
+        (FOREIGN.split("\n", 1)[1].replace(" 64 ", "0"), "no <size>"),
+        (FOREIGN.split("\n", 1)[1].replace(" 64 ", "6.5"), "6.5 is no side"),
     ],
 )
 def test_a_damaged_file_is_named(tmp_path: Path, text: str, problem: str) -> None:
@@ -261,3 +263,82 @@ def test_a_damaged_file_is_named(tmp_path: Path, text: str, problem: str) -> Non
     with pytest.raises(SourceError, match=problem) as caught:
         next(read)
     assert str(tmp_path / "Annotations" / "x.xml") in str(caught.value)
+
+
+@pytest.mark.parametrize("said", ["", "<size><width>0</width><height>0</height></size>"])
+def test_a_size_that_is_missing_is_the_pictures(tmp_path: Path, said: str) -> None:
+    """Upright, as boxes have it; some tools leave the size away, or 0. Numbers may have a point."""
+    makers.write_jpeg(tmp_path / "1.jpg", (64, 48))
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.new("RGB", (48, 64)).save(tmp_path / "2.jpg", exif=turned)
+    for name in ("1", "2"):
+        text = f"<annotation><filename>{name}.jpg</filename>{said}</annotation>"
+        (tmp_path / f"{name}.xml").write_text(text)
+    (tmp_path / "3.xml").write_text(FOREIGN.split("\n", 1)[1].replace(" 64 ", "64.0"))
+    assert [each.size for each in read_voc(tmp_path)] == [(64, 48)] * 3
+
+
+def test_what_is_overwritten_stays_in_the_list_of_pictures(tmp_path: Path) -> None:
+    """Readers find pictures by it; what has another name is there still, once, in its place."""
+    listed = tmp_path / "ImageSets" / "Main" / "trainval.txt"
+    save_predictions([found(f"{name}.jpg") for name in "abc"], tmp_path, "voc", root=".")
+    save_predictions([found("b.jpg"), found("d.jpg")], tmp_path, "voc", root=".", overwrite=True)
+    assert listed.read_text() == "a\nb\nc\nd\n"
+    listed.write_bytes(b"a\r\nb\r\nc")  # as editors may leave it
+    save_predictions([found("a.jpg")], tmp_path, "voc", root=".", overwrite=True)
+    assert listed.read_text().split() == ["a", "b", "c"]
+    listed.write_text("a\nb\nnobod")  # as a run that was killed may
+    save_predictions([found("c.jpg")], tmp_path, "voc", root=".", overwrite=True)
+    assert listed.read_text() == "a\nb\nc\n"
+    assert len(list(read_voc(tmp_path))) == 4
+
+
+def test_boxes_without_an_area_are_counted(tmp_path: Path) -> None:
+    """A box of this format has at least one pixel."""
+    one = found(boxes=[[3, 3, 3, 3], [3, 3, 4, 4]])
+    assert save_predictions([one], tmp_path, "voc").left_out == {"boxes without an area": 1}
+    assert next(read_voc(tmp_path)).boxes.tolist() == [[3, 3, 4, 4]] * 2
+
+
+def test_the_ids_of_a_library_are_kept(tmp_path: Path) -> None:
+    """Beside the index, the name and the time."""
+    save_predictions([predictions.zoo(image_id=7, dataset_id=8, timestamp=0.25)], tmp_path, "voc")
+    (back,) = read_voc(tmp_path)
+    assert (back.image_id, back.dataset_id, back.video_id, back.timestamp) == (7, 8, None, 0.25)
+
+
+@pytest.mark.parametrize("format_", ["voc", "labelme"])
+def test_hidden_pictures_are_read_back(tmp_path: Path, format_: str) -> None:
+    """Readers pass over hidden files, so these get other names, of which no two are the same."""
+    names = [
+        ".hidden.jpg", "_.hidden.jpg", ".cache/1.jpg", "_.cache/1.jpg", ".jpg", ".png", "_.jpg", "__",
+        "1.jpg", "1.xml/2.jpg", "1.xml_/2.jpg", "1.json/2.jpg", "1.JSON_/2.jpg",
+    ]  # fmt: skip
+    many = [found(f"in/{name}", index=index) for index, name in enumerate(names)]
+    save_predictions(many, tmp_path, format_, root="in")
+    back = sorted(read_predictions(tmp_path, format_), key=lambda each: each.index)
+    assert [each.path for each in back] == [each.path for each in many]
+
+
+@pytest.mark.parametrize("format_", ["voc", "labelme", "supervisely"])
+def test_frames_have_their_copies(tmp_path: Path, format_: str) -> None:
+    """What was put beside is a frame's picture, be the clip there or not; it stays a frame of its clip."""
+    clip = tmp_path / "vid" / "clip.mp4"
+    clip.parent.mkdir()
+    clip.write_bytes(b"no clip that can be decoded")
+    frame = found(clip, frame_index=3, loader=predictions.Black())
+    for gone in (False, True):
+        folder = tmp_path / format_ / str(gone)
+        save_predictions([frame], folder, format_, images="copy", root=tmp_path)
+        if gone:
+            clip.unlink()
+        (back,) = read_predictions(folder)
+        assert (back.path, back.frame_index) == (str(clip), 3)
+        assert back.load_image().tolist() == predictions.Black()().tolist()
+        again = tmp_path / format_ / f"{gone} again"
+        assert not save_predictions([back], again, format_, images="copy", root=tmp_path).left_out
+        assert {each.name for each in again.rglob("*.png")} == {"clip_000003.png"}
+    save_predictions([replace(frame, path=None, name="clip")], tmp_path / "x", format_, images="copy")
+    (back,) = read_predictions(tmp_path / "x")
+    assert (back.path, back.load_image().shape) == (None, (48, 64, 3))
