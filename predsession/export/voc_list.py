@@ -34,7 +34,7 @@ class PictureList:
 
     def __init__(self, target: Target) -> None:
         place = target.path / LIST
-        adds = target.existing is Existing.OVERWRITE and place.is_file()
+        adds = target.existing in (Existing.OVERWRITE, Existing.RESUME) and place.is_file()
         # Numbers instead of texts, or 100,000 names would be kept.
         self._known = {_mark(line) for line in _lines(place)} if adds else set()
         last = _unfinished(place) if adds else b""

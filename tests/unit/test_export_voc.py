@@ -294,6 +294,17 @@ def test_what_is_overwritten_stays_in_the_list_of_pictures(tmp_path: Path) -> No
     assert len(list(read_voc(tmp_path))) == 4
 
 
+def test_a_resumed_run_keeps_the_list_of_pictures(tmp_path: Path) -> None:
+    """Also what was there before the run that is gone on with."""
+    save_predictions([found("a.jpg"), found("b.jpg")], tmp_path, "voc", root=".")
+    for existing, names in ((Existing.OVERWRITE, "b"), (Existing.RESUME, "bc")):
+        with VocWriter(Target(path=tmp_path, root=".", existing=existing)) as writer:
+            for name in names:
+                writer.write(found(f"{name}.jpg"))
+            writer.finish()
+    assert (tmp_path / "ImageSets" / "Main" / "trainval.txt").read_text() == "a\nb\nc\n"
+
+
 def test_boxes_without_an_area_are_counted(tmp_path: Path) -> None:
     """A box of this format has at least one pixel."""
     one = found(boxes=[[3, 3, 3, 3], [3, 3, 4, 4]])
