@@ -118,13 +118,16 @@ class HeldFile:
         if self.file.closed:
             return
         with on_disk(self.path):
-            self.file.flush()
-            if self._hold is not None and not self._keeps and not os.fstat(self.file.fileno()).st_size:
-                self.path.unlink(missing_ok=True)
-            if self._hold is not None:
-                self._hold.let_go()
-                self._hold = None
-            self.file.close()
+            try:
+                self.file.flush()
+                if self._hold is not None and not self._keeps and not os.fstat(self.file.fileno()).st_size:
+                    self.path.unlink(missing_ok=True)
+            finally:
+                if self._hold is not None:
+                    self._hold.let_go()
+                    self._hold = None
+                with suppress(OSError):  # told already; closed it is all the same
+                    self.file.close()
 
 
 class HeldFolder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from predsession.export.writing import Closing
 from predsession.prediction import Prediction
 from predsession.wire.jsontext import loads
 from predsession.wire.jsontypes import JSONObject, as_object
+from predsession.wire.meta import ModelMeta
 
 LOOKED_BACK = 1 << 16
 """Bytes that are read at a time, from the end, to find the last complete line."""
@@ -35,10 +37,15 @@ def to_line(outcome: Prediction | ItemError, *, ascii_only: bool = False) -> str
     str
         An item error has the key ``error``, a prediction the key ``annotation``.
     """
-    line = json.dumps(outcome.to_json(), ensure_ascii=False, separators=(",", ":"))
+    return _text(outcome.to_json(), ascii_only=ascii_only)
+
+
+def _text(value: object, *, ascii_only: bool = False) -> str:
+    """Return JSON on one line."""
+    line = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if ascii_only or not _is_text(line):
         # A file name that is not UTF-8 comes from the system as lone surrogates: escaped, they are read back.
-        line = json.dumps(outcome.to_json(), separators=(",", ":"))
+        line = json.dumps(value, separators=(",", ":"))
     return line
 
 
@@ -72,6 +79,7 @@ class JsonlWriter(Closing):
         super().__init__()
         target = target if isinstance(target, Target) else Target(path=Path(target))
         self._file = GrowingFile(target, _complete)
+        self._model: ModelMeta | None = None
 
     def write(self, outcome: Prediction | ItemError) -> None:
         """Write one outcome, and hand it to the operating system.
@@ -86,7 +94,21 @@ class JsonlWriter(Closing):
         DiskError
             If it cannot be written; names the file.
         """
-        self._file.write((to_line(outcome) + "\n").encode())
+        line = to_line(outcome)
+        if isinstance(outcome, Prediction) and self._is_news(outcome):
+            # Once, for all that follow: a line describes only the classes that were found in its own picture.
+            line = f'{{"model":{_text(outcome.meta.to_json())},{line[1:]}'
+        self._file.write(f"{line}\n".encode())
+
+    def _is_news(self, prediction: Prediction) -> bool:
+        """Whether the model has more classes than its line and those before it describe."""
+        if prediction.meta is self._model or prediction.ids is not None:
+            return False
+        known = self._model
+        self._model = prediction.meta
+        if known is not None and known.classes == prediction.meta.classes:
+            return False
+        return not prediction.counts().keys() >= set(prediction.meta.names)
 
     def finish(self) -> None:
         """Cut off what is left of an earlier file, which a run with fewer outcomes does not reach."""
@@ -134,12 +156,13 @@ def read_lines(path: str | PathLike[str]) -> Iterator[Prediction | ItemError]:
     UnfinishedFileWarning
         If the last line was written by half, as a run that was killed leaves it; it is left out.
     """
+    reader = _Reader()
     with Path(path).open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
-                yield _outcome(as_object(loads(line)))
+                yield reader.outcome(as_object(loads(line)))
             except (ValueError, RecursionError, PredSessionError) as error:
                 if not line.endswith(b"\n"):
                     warnings.warn(
@@ -151,10 +174,33 @@ def read_lines(path: str | PathLike[str]) -> Iterator[Prediction | ItemError]:
                 raise SourceError(f"{path}, line {number}: not a prediction ({error})") from None
 
 
-def _outcome(line: JSONObject) -> Prediction | ItemError:
-    """Return what a line says."""
-    if "error" not in line or "annotation" in line:
-        return Prediction.from_json(line)
+class _Reader:
+    """Reads line after line; one may describe the model, whose classes count from there on."""
+
+    def __init__(self) -> None:
+        self._model: ModelMeta | None = None
+
+    def outcome(self, line: JSONObject) -> Prediction | ItemError:
+        """Return what a line says."""
+        if "annotation" not in line:
+            return _item_error(line)
+        told = line.get("model")
+        if told is None:
+            return self._with_model(Prediction.from_json(line))
+        self._model = ModelMeta.from_json(as_object(told))
+        rest = {key: value for key, value in line.items() if key != "model"}
+        return self._with_model(Prediction.from_json(rest))
+
+    def _with_model(self, prediction: Prediction) -> Prediction:
+        """Give a prediction the model's whole description, if its own agrees with it."""
+        model, titles = self._model, prediction.counts()
+        if model is None or any(model.class_id(each) != prediction.id_of(each) for each in titles):
+            return prediction
+        return replace(prediction, meta=model, ids=None)
+
+
+def _item_error(line: JSONObject) -> ItemError:
+    """Return what a line says of an input that failed."""
     error, index, path = as_object(line["error"]), line.get("index"), line.get("path")
     name, reason = str(line.get("name") or ""), str(error.get("message") or "")
     index = index if isinstance(index, int) else -1

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, overload
 
 from predsession.errors import ItemError, SourceError
 from predsession.export.formats import FORMATS, Format, Outcomes
+from predsession.export.held import is_held
+from predsession.inputs.folders import is_clip
+from predsession.inputs.video.reading import FrameLoader
 from predsession.prediction import Prediction
 
 LOOKED_AT = 1 << 16
@@ -68,18 +72,32 @@ def read_predictions(
     place = Path(path)
     found = format_of(format, place)
     assert found.read is not None, "format_of looks at it"
-    return _passed(found.read(place), on_error)
+    return _passed(place, found.read(place), on_error)
 
 
-def _passed(outcomes: Outcomes, on_error: str) -> Iterator[Prediction | ItemError]:
+def _passed(path: Path, outcomes: Outcomes, on_error: str) -> Iterator[Prediction | ItemError]:
     """Pass outcomes on, without errors or up to the first."""
+    if is_held(path):
+        raise SourceError(
+            f"{path} is being written by this program, which would find it cut off: write into another "
+            "place, or read all of it first (list)"
+        )
     for outcome in outcomes:
-        if isinstance(outcome, ItemError):
-            if on_error == "skip":
-                continue
-            if on_error == "raise":
-                raise outcome
-        yield outcome
+        if not isinstance(outcome, ItemError):
+            yield _with_frame(outcome)
+        elif on_error == "raise":
+            raise outcome
+        elif on_error == "yield":
+            yield outcome
+
+
+def _with_frame(prediction: Prediction) -> Prediction:
+    """Have a frame decoded from its clip, where nothing else is known of its picture."""
+    index = prediction.frame_index
+    if prediction.loader is not None or index is None or not is_clip(prediction.path):
+        return prediction
+    assert prediction.path is not None, "it is a clip's"
+    return replace(prediction, loader=FrameLoader(prediction.path, index))
 
 
 def format_of(name: str | None, path: Path) -> Format:

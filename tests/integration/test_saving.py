@@ -25,6 +25,11 @@ from predsession import (
 )
 from predsession.cli.outputs import FORMATS as TOLD
 from predsession.export.formats import FORMATS
+from predsession.export.saving import Saving
+from predsession.export.target import Existing, Target
+from predsession.inputs.video import FrameLoader
+
+SAMPLES = Path(__file__).parents[1] / "samples"
 
 
 @pytest.fixture
@@ -87,14 +92,14 @@ def test_a_bad_picture_ends_it_where_that_is_wanted(ours: str, photos: Path, tmp
 
 
 def test_what_is_there_is_not_touched(ours: str, photos: Path, tmp_path: Path) -> None:
-    """Unless it may be; an empty file may. The session is closed by the refusal, as by any error."""
+    """Unless it may be; an empty file may."""
     out = tmp_path / "p.jsonl"
     out.write_text("mine\n")
-    session = PredictionSession(ours, photos / "a")
-    with pytest.raises(SourceError, match=r"p\.jsonl is there already; overwrite it \(overwrite=True"):
-        session.save(out)
-    assert session.status().closed
-    assert out.read_text() == "mine\n"
+    with PredictionSession(ours, photos / "a") as session:
+        with pytest.raises(SourceError, match=r"p\.jsonl is there already; overwrite it \(overwrite=True"):
+            session.save(out)
+        assert out.read_text() == "mine\n"
+        assert session.save(tmp_path / "other.jsonl").predictions == 1, "the run is not lost for it"
     with PredictionSession(ours, photos / "a") as session:
         assert session.save(out, overwrite=True).predictions == 1
     with PredictionSession(ours, photos / "a") as session:
@@ -195,8 +200,13 @@ def test_what_a_killed_run_left_is_not_lost(tmp_path: Path) -> None:
     save_predictions(_many(3), partial)
     with pytest.raises(SourceError, match="a run that was ended left it"):
         save_predictions(_many(1), tmp_path / "ann.json")
-    done = predsession("convert", partial, "--to", "coco", "--out", tmp_path / "b.json")
-    assert "b.json has 3 predictions" in done.stderr
+    for more in ([], ["--overwrite"]):
+        done = predsession("convert", partial, "--to", "coco", *more)
+        assert f"{tmp_path / 'ann.json'}: 3 predictions" in done.stderr
+        assert len(list(read_predictions(tmp_path / "ann.json"))) == len(list(read_predictions(partial))) == 3
+    with pytest.raises(SourceError, match="is being written by this program"):
+        save_predictions(read_predictions(partial), tmp_path / "ann.json", overwrite=True)
+    assert len(list(read_predictions(partial))) == 3
     save_predictions(_many(1), tmp_path / "ann.json", overwrite=True)
     assert not partial.exists()
 
@@ -249,6 +259,157 @@ def test_convert(ours: str, photos: Path, tmp_path: Path) -> None:
     assert "is what is read" in again.stderr
     missing = predsession("convert", tmp_path / "no.jsonl", "--to", "coco", code=2)
     assert "no.jsonl: there is no such file or folder" in missing.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "video"])
+def test_a_place_is_one_runs_alone(name: str, tmp_path: Path) -> None:
+    """A second one is refused, with or without overwriting, and takes nothing from the first; then it may."""
+    suffixes = FORMATS[name].suffixes
+    place = tmp_path / f"out{suffixes[0] if suffixes else ''}"
+    found = _many(3)
+    first = Saving(Target(path=place), name)
+    for one, existing in zip(found, (Existing.REFUSE, Existing.OVERWRITE, Existing.RESUME), strict=True):
+        told = (
+            "is not empty|being written" if existing is Existing.REFUSE else "is being written by another run"
+        )
+        with pytest.raises(SourceError, match=told):
+            Saving(Target(path=place, existing=existing), name)
+        first.write(one)
+    assert first.finish().predictions == 3
+    first.close()
+    again = Saving(Target(path=place, existing=Existing.OVERWRITE), name)
+    assert again.finish().predictions == 0
+    again.close()
+
+
+def test_resuming_touches_what_the_run_wrote_alone(ours: str, photos: Path, tmp_path: Path) -> None:
+    """A file of somebody else's is refused, with a new journal and with one that knows another file."""
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text("my notes\n")
+    run = ("predict", photos / "a", "--url", ours, "--resume")
+    assert "is there already" in predsession(*run, "--out", notes, code=2).stderr
+    journal = ("--journal", tmp_path / "j")
+    predsession(*run, "--out", tmp_path / "mine.jsonl", *journal)
+    assert "is there already" in predsession(*run, "--out", notes, *journal, code=2).stderr
+    predsession(*run, "--out", tmp_path / "mine.jsonl", *journal)
+    with PredictionSession(ours, photos / "a", resume=tmp_path / "k") as session:
+        with pytest.raises(SourceError, match="is there already"):
+            session.save(notes)
+        with pytest.raises(SourceError, match="would be there twice"):
+            session.save(tmp_path / "more.jsonl", append=True)
+        session.save(tmp_path / "own.csv")
+    with PredictionSession(ours, photos / "a", resume=tmp_path / "k") as session:
+        assert session.save(tmp_path / "own.csv").predictions == 1
+    assert notes.read_text() == "my notes\n"
+
+
+def test_what_can_only_be_written_whole_needs_a_file(tmp_path: Path) -> None:
+    """A pipe is not replaced by one."""
+    os.mkfifo(tmp_path / "pipe.json")
+    for name in ("coco", "parquet"):
+        with pytest.raises(SourceError, match="is no file, which this format needs"):
+            save_predictions(_many(1), tmp_path / "pipe.json", name)
+    assert (tmp_path / "pipe.json").is_fifo()
+
+
+def test_lines_from_a_pipe_are_converted(tmp_path: Path) -> None:
+    """They can be read only once."""
+    save_predictions(_many(3), tmp_path / "p.jsonl")
+    command = ["convert", "/dev/stdin", "--from", "jsonl", "--to", "coco", "--out", tmp_path / "p.json"]
+    subprocess.run(
+        [sys.executable, "-m", "predsession", *map(str, command)],
+        input=(tmp_path / "p.jsonl").read_bytes(),
+        check=True,
+    )
+    assert len(json.loads((tmp_path / "p.json").read_text())["images"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--out", "a.jsonl", "--journal", "a.jsonl"], "a.jsonl is named twice"),
+        (["--out", "r.html", "--html", "r.html"], "r.html is named twice"),
+        (["--format", "coco"], "pass it, too"),
+        (["--images", "copy"], "pass it, too"),
+        (["--out", "a.json", "--images", "copy"], "no place for pictures"),
+        (["--out", "dataset"], "the name does not say which format"),
+        (["--save-video", "out.mp4"], "--save-video is for one clip"),
+        (["--out", "new.jsonl", "--html", "new"], "no such file"),
+    ],
+)
+def test_what_makes_no_sense_is_told_and_leaves_nothing(
+    arguments: list[str], told: str, tmp_path: Path
+) -> None:
+    """Before any server is asked; no empty file stays of a run that got nowhere."""
+    source = "missing.jpg" if told == "no such file" else str(SAMPLES / "coffee.jpg")
+    done = subprocess.run(
+        [sys.executable, "-m", "predsession", "predict", source, "--url", "http://127.0.0.1:9", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_damage_is_told_with_the_files_name(tmp_path: Path) -> None:
+    """A mask that cannot be decoded is the file's fault, not the server's; nothing is left beside it."""
+    line = _many(1)[0].to_json()
+    line["annotation"]["objects"][0] |= {
+        "geometryType": "bitmap",
+        "bitmap": {"data": "AAAA", "origin": [0, 0]},
+    }
+    (tmp_path / "p.jsonl").write_text(json.dumps(line) + "\n")
+    done = predsession("convert", tmp_path / "p.jsonl", "--to", "coco", code=2)
+    assert f"{tmp_path / 'p.jsonl'} is damaged: " in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["p.jsonl"]
+
+
+def test_converting_within_the_source_is_refused(tmp_path: Path) -> None:
+    """It would read what it writes."""
+    save_predictions(_many(2), tmp_path / "lm", "labelme")
+    done = predsession("convert", tmp_path / "lm", "--to", "voc", "--out", tmp_path / "lm" / "voc", code=2)
+    assert "is what is read, or in it" in done.stderr
+    with pytest.raises(SourceError, match="is being written by this program"):
+        save_predictions(read_predictions(tmp_path / "lm"), tmp_path / "lm", "labelme", overwrite=True)
+    assert len(list(read_predictions(tmp_path / "lm"))) == 2
+
+
+def test_lines_keep_the_models_classes(tmp_path: Path) -> None:
+    """Told once, for all that follow; predictions of no model, and of another, are not given them."""
+    names = [f"class {number}" for number in range(80)]
+    of_model = [
+        Prediction.from_arrays(size=(9, 9), boxes=[[1, 2, 3, 4]], class_ids=[number], class_names=names)
+        for number in (3, 70, 3)
+    ]
+    alone = _many(1)
+    save_predictions([*of_model, *alone, of_model[0]], tmp_path / "p.jsonl")
+    back = list(read_predictions(tmp_path / "p.jsonl"))
+    assert back == [*of_model, *alone, of_model[0]]
+    assert [len(each.meta.classes) for each in back] == [80, 80, 80, 1, 80]
+    one_model = "".join((tmp_path / "p.jsonl").read_text().splitlines()[:3])
+    assert one_model.count('"class 50"') == 1
+    save_predictions(read_predictions(tmp_path / "p.jsonl"), tmp_path / "again.jsonl")
+    assert list(read_predictions(tmp_path / "again.jsonl")) == back
+
+
+def test_frames_that_were_read_back_have_their_pictures(tmp_path: Path) -> None:
+    """They are decoded from the clip; so lines can be made into pictures."""
+    clip = str(SAMPLES / "pedestrians.mp4")
+    found = [
+        Prediction.from_arrays(
+            size=(512, 384), boxes=[[9, 9, 99, 99]], path=clip, frame_index=number, index=number
+        )
+        for number in (0, 7)
+    ]
+    save_predictions(found, tmp_path / "p.jsonl")
+    back = list(read_predictions(tmp_path / "p.jsonl"))
+    assert (back[1].load_image() == FrameLoader(clip, 7)()).all()
+    saved = save_predictions(back, tmp_path / "labels", "yolo", images="copy")
+    assert saved.left_out == {}
+    assert (tmp_path / "labels" / "images" / "pedestrians_000007.png").is_file()
 
 
 def test_the_command_lines_formats_are_the_librarys() -> None:
