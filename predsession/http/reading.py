@@ -1,8 +1,7 @@
-"""Reading an answer of requests: bounded in size and time, no redirect looked at. A part of `transport`."""
+"""Reading an answer of requests: bounded in size, no redirect looked at. A part of `transport`."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
 
@@ -10,13 +9,10 @@ import requests
 
 from predsession import errors
 from predsession.http.auth import Secret, show_url
+from predsession.http.patience import MOST_BYTES
 from predsession.http.retry import parse_retry_after
 from predsession.wire.httpreply import Reply
 
-MOST_BYTES = 1 << 29
-"""No answer to a call is longer, packed or unpacked: 512 MiB."""
-SLOWEST = 1024
-"""Bytes a second, on the average, once an answer has taken longer than the read timeout as a whole."""
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 TARGET = "(target)"
 """Where a redirect of a foreign URL leads, beside the headers; no header can have such a name."""
@@ -40,19 +36,14 @@ def redirected(answer: requests.Response, url: str) -> dict[str, str]:
     return {**headers, TARGET: Secret(target)} if usable else headers
 
 
-def read_reply(
-    answer: requests.Response, shown: str, read_timeout: float, *, secrets: tuple[str, ...]
-) -> Reply:
-    """Read the whole answer, bounded in size, and in time by how fast it comes."""
-    data, began = bytearray(), time.monotonic()
+def read_reply(answer: requests.Response, shown: str, *, secrets: tuple[str, ...]) -> Reply:
+    """Read the whole answer, bounded in size; `patience` bounds the time."""
+    data = bytearray()
     # Not `content`: it takes any amount, also of what was a thousand times smaller on its way.
     while block := answer.raw.read1(1 << 16, decode_content=True):
         data += block
         if len(data) > MOST_BYTES:
             raise errors.ProtocolError(f"{shown} answers more than {MOST_BYTES} bytes", url=shown)
-        late = time.monotonic() - began - read_timeout
-        if late > 0 and len(data) < late * SLOWEST:
-            raise errors.RequestTimeoutError(f"the answer of {shown} comes too slowly", url=shown)
     return Reply(answer.status_code, prepared(answer.headers), bytes(data), shown, secrets)
 
 

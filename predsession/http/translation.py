@@ -22,9 +22,10 @@ def translated(shown: str) -> Iterator[None]:
         raise _translate(error, shown) from None
     except urllib3.exceptions.HTTPError as error:
         # requests lets some of these through while a streamed body is read.
-        timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
-        kind = errors.RequestTimeoutError if timed_out else errors.TransportError
-        raise kind(f"the connection to {shown} broke: {_detail(_cause(error))}", url=shown) from None
+        if isinstance(error, urllib3.exceptions.TimeoutError):
+            raise errors.RequestTimeoutError(f"the answer of {shown} comes too slowly", url=shown) from None
+        text = f"the connection to {shown} broke: {_detail(_cause(error))}"
+        raise errors.TransportError(text, url=shown) from None
 
 
 _UNSENT = (

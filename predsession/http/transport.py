@@ -1,4 +1,4 @@
-"""Send a call, get a reply. The only room, with `reading`, that knows requests and requests_toolbelt.
+"""Send a call, get a reply. The only room, with its parts, that knows requests and requests_toolbelt.
 
 Every foreign exception is translated here, at one border. A redirect is never followed for a call: a
 redirected POST would become a GET. Environment proxies and CA bundles are honoured, ``.netrc`` is not
@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypedDict
 
 import requests
-from requests.adapters import HTTPAdapter
 from requests_toolbelt import MultipartEncoder
 
 from predsession import errors
 from predsession.http.auth import Credentials, Secret, check_endpoint, secrets_in, show_url
+from predsession.http.patience import PatientAdapter
 from predsession.http.reading import REDIRECTS, TARGET, Untempted, prepared, read_reply, redirected
 from predsession.http.surroundings import proxies_for, verify_with
 from predsession.http.translation import translated
@@ -153,7 +153,7 @@ class HttpTransport:
                     url, data=body, headers=headers, allow_redirects=False, stream=True, **how
                 ) as answer,
             ):
-                reply = read_reply(answer, shown, how["timeout"][1], secrets=self._secrets)
+                reply = read_reply(answer, shown, secrets=self._secrets)
         finally:
             for reader in readers:
                 reader.close()
@@ -209,7 +209,7 @@ class HttpTransport:
                 **how,
             ) as answer,
         ):
-            return read_reply(answer, shown, how["timeout"][1], secrets=self._secrets)
+            return read_reply(answer, shown, secrets=self._secrets)
 
     def fetch(self, url: str, *, max_bytes: int, cancelled: Callable[[], bool] = lambda: False) -> Reply:
         """Get what is at a URL; redirects are followed, the endpoint's token never travels along.
@@ -325,7 +325,7 @@ class HttpTransport:
         session = Untempted()
         session.trust_env = False
         session.headers["User-Agent"] = "predsession"
-        adapter = HTTPAdapter(pool_connections=4, pool_maxsize=8, max_retries=0)
+        adapter = PatientAdapter(pool_connections=4, pool_maxsize=8, max_retries=0)
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         return session
