@@ -48,7 +48,8 @@ class Convertible(Shown):
             tracked, else None. An object without a track has -1 there, as in the package trackers: keep the
             others with ``detections[detections.tracker_id >= 0]``. Where all objects are oriented boxes,
             ``data["xyxyxyxy"]`` (N, 4, 2) float32 has their corners. ``metadata`` is empty, as
-            ``Detections.merge`` refuses what differs from one picture to the next.
+            ``Detections.merge`` refuses what differs from one picture to the next. It refuses as well to put
+            together detections of which only some have masks: convert those with ``masks="none"``.
 
         Raises
         ------

@@ -59,6 +59,10 @@ def feature_collection(prediction: Shown, transform: object, crs: object) -> dic
     """
     name = None if crs is None else _crs_name(crs)
     place = _place(prediction, transform)
+    if crs is None and place.is_described:
+        raise SourceError(
+            f"{prediction.path}: its coordinate system is one of its own, without a number; pass crs="
+        )
     if crs is None and place.epsg is not None:
         name = _crs_name(place.epsg)
     features = [_feature(prediction, row, place.transform) for row in range(len(prediction))]
@@ -84,7 +88,7 @@ def _crs_name(crs: object) -> str:
     """Return the URN of a coordinate system: of a number, an authority's code, or rasterio's or pyproj's."""
     to_epsg = getattr(crs, "to_epsg", None)
     code = to_epsg() if callable(to_epsg) else crs
-    if isinstance(code, int) and not isinstance(code, bool) and code > 0:
+    if isinstance(code, int | np.integer) and not isinstance(code, bool) and code > 0:
         return f"urn:ogc:def:crs:EPSG::{code}"
     if isinstance(code, str) and (match := re.fullmatch(r"(EPSG|OGC):(\w+)", code.strip(), re.IGNORECASE)):
         return f"urn:ogc:def:crs:{match[1].upper()}::{match[2].upper()}"

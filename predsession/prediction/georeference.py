@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, TiffImagePlugin
+from PIL import Image
 
 from predsession.errors import SourceError
+from predsession.prediction.tifftags import SIGNATURES, Numbers, read_tags
 from predsession.wire.geometry import Size
 
 _WIDTH, _HEIGHT, _ORIENTATION = 256, 257, 274
@@ -30,7 +32,7 @@ _PIXEL_SCALE, _TIE_POINTS, _MATRIX, _GEO_KEYS = 33550, 33922, 34264, 34735
 _MODEL_KEY, _RASTER_KEY, _GEOGRAPHIC_KEY, _PROJECTED_KEY = 1024, 1025, 2048, 3072
 _PIXEL_IS_POINT = 2
 _OF_ITS_OWN = 32767  # a coordinate system that is described, not numbered
-_TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_WANTED = frozenset((_WIDTH, _HEIGHT, _ORIENTATION, _PIXEL_SCALE, _TIE_POINTS, _MATRIX, _GEO_KEYS))
 
 
 @runtime_checkable
@@ -83,10 +85,13 @@ class Georeference:
         From edges of pixels to coordinates.
     epsg : int or None
         The coordinate system's number, where it is known.
+    is_described : bool
+        Whether it has a system of its own, which is described in the file and has no number.
     """
 
     transform: Transform
     epsg: int | None = None
+    is_described: bool = False
 
 
 def as_transform(value: object) -> Transform:
@@ -145,11 +150,15 @@ def read_georeference(path: str, size: Size) -> Georeference:
     """
     try:
         with Path(path).open("rb") as file:
-            is_tiff = file.read(4) in _TIFF
-        tags = _tiff_tags(path) if is_tiff else _picture_tags(path)
+            is_tiff = file.read(4) in SIGNATURES
+            file.seek(0)
+            tags = read_tags(file, _WANTED) if is_tiff else _picture_tags(file)
         found = _from_tags(tags, path) or _from_world_file(path)
-    except (OSError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise SourceError(f"{path}: where it lies cannot be read ({error}); pass transform=") from None
+    except SourceError:
+        raise
+    except Exception as error:  # noqa: BLE001 - Pillow's readers raise whatever they meet in a damaged file
+        reason = str(error) or type(error).__name__
+        raise SourceError(f"{path}: where it lies cannot be read ({reason}); pass transform=") from None
     if found is None:
         raise SourceError(
             f"{path}: nothing says where it lies: it has no GeoTIFF tags, and there is no world file "
@@ -158,42 +167,39 @@ def read_georeference(path: str, size: Size) -> Georeference:
     return _upright(found, tags, path=path, size=size)
 
 
-def _picture_tags(path: str) -> Mapping[int, object]:
+def _picture_tags(file: BinaryIO) -> Mapping[int, Numbers]:
     """Return size and orientation of a picture that is no TIFF."""
-    with Image.open(path) as image:
+    with Image.open(file) as image:
+        turned: object = 1
+        with suppress(Exception):  # the EXIF data of a thousand cameras; the size tells whether it was turned
+            turned = image.getexif().get(_ORIENTATION, 1)
         return {
-            _WIDTH: image.width,
-            _HEIGHT: image.height,
-            _ORIENTATION: image.getexif().get(_ORIENTATION, 1),
+            _WIDTH: (image.width,),
+            _HEIGHT: (image.height,),
+            _ORIENTATION: (turned if isinstance(turned, int) else 1,),
         }
 
 
-def _tiff_tags(path: str) -> Mapping[int, object]:
-    """Return a TIFF's tags; read without the picture, which may be of a kind that Pillow cannot open."""
-    with Path(path).open("rb") as file:
-        header = file.read(8)
-        if header[2:3] in b"+":
-            header += file.read(8)
-        tags = TiffImagePlugin.ImageFileDirectory_v2(header)
-        file.seek(tags.next)
-        tags.load(file)
-        return dict(tags)
+def _usable(where: str | Path, numbers: Sequence[float]) -> Transform:
+    """Check a transform that a file says."""
+    try:
+        return as_transform(numbers)
+    except ValueError:
+        raise SourceError(
+            f"{where}: where it lies cannot be used: {tuple(numbers)} as a transform is not finite, or "
+            "flattens the picture; pass transform="
+        ) from None
 
 
-def _numbers(tags: Mapping[int, object], tag: int) -> list[float]:
-    """Return a tag's numbers; none where it is missing."""
-    value = tags.get(tag, ())
-    return [float(each) for each in value] if isinstance(value, tuple) else []
-
-
-def _from_tags(tags: Mapping[int, object], path: str) -> Georeference | None:
+def _from_tags(tags: Mapping[int, Numbers], path: str) -> Georeference | None:
     """Return what a GeoTIFF's tags say; None where they say nothing."""
-    matrix, scale, ties = (_numbers(tags, tag) for tag in (_MATRIX, _PIXEL_SCALE, _TIE_POINTS))
+    matrix, scale, ties = (tags.get(tag, ()) for tag in (_MATRIX, _PIXEL_SCALE, _TIE_POINTS))
     if len(matrix) == 16:
-        transform = Transform(matrix[0], matrix[1], matrix[3], matrix[4], matrix[5], matrix[7])
+        transform = _usable(path, (*matrix[:2], *matrix[3:6], matrix[7]))
     elif len(scale) >= 2 and len(ties) >= 6:
         column, row, _, x, y, _ = ties[:6]
-        transform = Transform(scale[0], 0.0, x - column * scale[0], 0.0, -scale[1], y + row * scale[1])
+        wide, high = scale[:2]
+        transform = _usable(path, (wide, 0.0, x - column * wide, 0.0, -high, y + row * high))
     elif ties:
         raise SourceError(
             f"{path}: it lies where {len(ties) // 6} ground control points say, which is no transform; "
@@ -204,21 +210,16 @@ def _from_tags(tags: Mapping[int, object], path: str) -> Georeference | None:
     keys = _geo_keys(tags)
     if keys.get(_RASTER_KEY) == _PIXEL_IS_POINT:
         transform = transform.after(_TO_MIDDLES)
-    return Georeference(transform, _epsg(keys, path))
-
-
-def _geo_keys(tags: Mapping[int, object]) -> dict[int, int]:
-    """Return the keys whose values are whole numbers: four words each, after four of a header."""
-    words = [int(each) for each in _numbers(tags, _GEO_KEYS)]
-    return {words[place]: words[place + 3] for place in range(4, len(words) - 3, 4) if words[place + 1] == 0}
-
-
-def _epsg(keys: Mapping[int, int], path: str) -> int | None:
-    """Return the coordinate system's number."""
     number = keys.get(_PROJECTED_KEY) if keys.get(_MODEL_KEY) == 1 else keys.get(_GEOGRAPHIC_KEY)
     if number == _OF_ITS_OWN:
-        raise SourceError(f"{path}: its coordinate system is one of its own, without a number; pass crs=")
-    return number or None
+        return Georeference(transform, is_described=True)
+    return Georeference(transform, number or None)
+
+
+def _geo_keys(tags: Mapping[int, Numbers]) -> dict[int, int]:
+    """Return the keys whose values are whole numbers: four words each, after four of a header."""
+    words = [int(each) for each in tags.get(_GEO_KEYS, ())]
+    return {words[place]: words[place + 3] for place in range(4, len(words) - 3, 4) if words[place + 1] == 0}
 
 
 def _world_files(path: str) -> list[Path]:
@@ -240,13 +241,13 @@ def _from_world_file(path: str) -> Georeference | None:
             raise SourceError(
                 f"{place}: a world file has six numbers, a line each; pass transform="
             ) from None
-        return Georeference(as_transform((a, b, c, d, e, f)).after(Transform(1, 0, -0.5, 0, 1, -0.5)))
+        return Georeference(_usable(place, (a, b, c, d, e, f)).after(_TO_MIDDLES))
     return None
 
 
-def _upright(found: Georeference, tags: Mapping[int, object], *, path: str, size: Size) -> Georeference:
+def _upright(found: Georeference, tags: Mapping[int, Numbers], *, path: str, size: Size) -> Georeference:
     """Let the transform begin at the upright picture, whose size must be the prediction's."""
-    width, height, turned = (_whole(tags.get(tag)) for tag in (_WIDTH, _HEIGHT, _ORIENTATION))
+    width, height, turned = (_whole(tags.get(tag, ())) for tag in (_WIDTH, _HEIGHT, _ORIENTATION))
     steps = {
         2: Transform(-1, 0, width, 0, 1, 0),
         3: Transform(-1, 0, width, 0, -1, height),
@@ -263,9 +264,9 @@ def _upright(found: Georeference, tags: Mapping[int, object], *, path: str, size
         )
     if turned not in steps:
         return found
-    return Georeference(found.transform.after(steps[turned]), found.epsg)
+    return replace(found, transform=found.transform.after(steps[turned]))
 
 
-def _whole(value: object) -> int:
+def _whole(numbers: Numbers) -> int:
     """Return a tag that is one whole number; 0 where it is none."""
-    return int(value) if isinstance(value, int | float | np.number) else 0
+    return int(numbers[0]) if numbers and math.isfinite(numbers[0]) else 0

@@ -14,13 +14,12 @@ import shapely
 import shapely.geometry
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageOps, TiffImagePlugin
 from predictions import found, zoo
 
 import predsession
-from predsession.errors import ItemError, MissingExtraError, PredSessionError, SourceError
+from predsession.errors import ItemError, MissingExtraError, PredSessionError
 from predsession.prediction import Prediction
-from predsession.wire.geometry import MaskCrop, Size
+from predsession.wire.geometry import MaskCrop
 
 # It says so when it is imported without OpenCV, which is as good for what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:OpenCV")
@@ -298,83 +297,3 @@ def test_an_object_with_six_names_is_a_transform() -> None:
         a, b, c, d, e, f = NORTH_UP
 
     assert found().to_geojson(Affine()) == found().to_geojson(NORTH_UP)
-
-
-# -- where a picture lies -----------------------------------------------------------------------------
-
-
-def geotiff(
-    path: Path, *, point: bool = False, matrix: bool = False, orientation: int = 1, code: int = 32633
-) -> Path:
-    """Write a GeoTIFF of 64 x 48 pixels whose transform is `NORTH_UP`."""
-    tags = TiffImagePlugin.ImageFileDirectory_v2()
-    a, _, c, _, e, f = NORTH_UP
-    shift = 0.5 if point else 0.0
-    if matrix:
-        tags[34264] = (a, 0.0, 0.0, c + a * shift, 0.0, e, 0.0, f + e * shift, *[0.0] * 7, 1.0)
-        tags.tagtype[34264] = 12
-    else:
-        tags[33550], tags[33922] = (
-            (a, -e, 0.0),
-            (10.0, 4.0, 0.0, c + a * (10 + shift), f + e * (4 + shift), 0.0),
-        )
-        tags.tagtype[33550] = tags.tagtype[33922] = 12
-    tags[34735] = (1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 2 if point else 1, 3072, 0, 1, code)
-    tags.tagtype[34735] = 3
-    tags[274] = orientation
-    Image.new("RGB", (64, 48)).save(path, tiffinfo=tags)
-    return path
-
-
-@pytest.mark.parametrize("point", [False, True])
-@pytest.mark.parametrize("matrix", [False, True])
-def test_a_geotiff_says_where_it_lies(tmp_path: Path, point: bool, matrix: bool) -> None:
-    """Tie point and scale, or a matrix; of corners or of middles of pixels: the same place."""
-    path = geotiff(tmp_path / "a.tif", point=point, matrix=matrix)
-    made = found(path=path).to_geojson()
-    assert made["crs"]["properties"]["name"] == "urn:ogc:def:crs:EPSG::32633"
-    assert made["features"] == found(path=path).to_geojson(NORTH_UP)["features"]
-    assert "crs" not in found(path=path).to_geojson(crs=4326)
-
-
-@pytest.mark.parametrize("name", ["a.jgw", "a.jpgw", "a.wld", "a.JGW"])
-def test_a_world_file_says_where_it_lies(tmp_path: Path, name: str) -> None:
-    """Its last two numbers are the middle of the first pixel."""
-    Image.new("RGB", (64, 48)).save(tmp_path / "a.jpg")
-    (tmp_path / name).write_text("0.5\n0.0\n0.0\n-0.5\n500000.25\n4599999.75\n")
-    path = tmp_path / "a.jpg"
-    assert found(path=path).to_geojson() == found(path=path).to_geojson(NORTH_UP)
-
-
-@pytest.mark.parametrize("orientation", range(1, 9))
-def test_a_picture_that_lies_on_its_side(tmp_path: Path, orientation: int) -> None:
-    """The transform belongs to the stored pixels, the prediction to the upright ones: one place."""
-    path = geotiff(tmp_path / "a.tif", orientation=orientation)
-    stored = np.zeros((48, 64), np.uint8)
-    stored[5:9, 20:40] = 255
-    exif = Image.Exif()
-    exif[274] = orientation
-    Image.fromarray(stored).save(tmp_path / "b.png", exif=exif)
-    upright = np.asarray(ImageOps.exif_transpose(Image.open(tmp_path / "b.png"))) > 0
-    p = Prediction.from_arrays(size=upright.shape[::-1], masks=upright[None], path=path)
-    (feature,) = p.to_geojson()["features"]
-    assert shape_of(feature).bounds == (500010.0, 4599995.5, 500020.0, 4599997.5)
-
-
-def test_a_picture_that_says_nothing(tmp_path: Path) -> None:
-    """No file, a file that is gone, no tags, a broken world file, another size, no number for its system."""
-    path = tmp_path / "a.png"
-    for p, words in ((found(), "no picture file"), (found(path=path), "cannot be read")):
-        with pytest.raises(SourceError, match=f"{words}.*transform="):
-            p.to_geojson()
-    Image.new("RGB", (64, 48)).save(path)
-    with pytest.raises(SourceError, match=r"a\.pgw.*transform="):
-        found(path=path).to_geojson()
-    (tmp_path / "a.pgw").write_text("0.5 0 0")
-    with pytest.raises(SourceError, match=r"a\.pgw: a world file has six numbers"):
-        found(path=path).to_geojson()
-    with pytest.raises(SourceError, match=r"64 x 48 pixels.*65 x 48"):
-        found(size=(65, 48), path=geotiff(tmp_path / "b.tif")).to_geojson()
-    with pytest.raises(SourceError, match="pass crs="):
-        found(path=geotiff(tmp_path / "c.tif", code=32767)).to_geojson()
-    assert Size(64, 48) == found().size
