@@ -1,21 +1,28 @@
 """A session as a notebook shows it: how far it is, what was found, the first results, what failed.
 
-Invariant: what is remembered for it does not grow with the source, and no picture is kept; showing never
-raises, and asks no server.
+Invariant: what is remembered for it does not grow with the source; showing never raises, and asks no server.
+
+Invariant: of pictures that are no files only the first few are kept, small, and only in a notebook.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
+import numpy as np
+import numpy.typing as npt
+
 from predsession.errors import ItemError, SourceError
-from predsession.prediction import Prediction
-from predsession.prediction.gallery import outcome_tile
+from predsession.inputs.items import ArrayContent, BytesContent, PictureContent
+from predsession.prediction import Loader, Prediction
+from predsession.prediction.gallery import SIDE, outcome_tile
 from predsession.prediction.markup import FAILED, FAINT, RGB, class_name, escaped, shortened, table, tiles
 from predsession.progress import SessionProgress
+from predsession.wire.geometry import Size
 
 FIRST = 4
 """How many of the first results are shown."""
@@ -34,7 +41,7 @@ class Showcase:
         self._counts = Counter[str]()
         self._colors: dict[str, RGB] = {}
         self._first: list[Prediction] = []
-        self._tiles: list[str] = []
+        self._tiles: tuple[str, ...] = ()
 
     def add(self, prediction: Prediction) -> None:
         """Remember what is shown of a prediction.
@@ -79,10 +86,11 @@ class Showcase:
         str
             Small pictures with captions; empty where nothing was taken.
         """
-        while len(self._tiles) < len(self._first):
-            # A copy, which takes what was decoded along when it goes.
-            self._tiles.append(outcome_tile(replace(self._first[len(self._tiles)])))
-        return f'<div style="margin-top:.8em">{tiles(self._tiles, FIRST)}</div>' if self._tiles else ""
+        made = self._tiles
+        # A copy of each, which takes what was decoded along when it goes.
+        made = (*made, *(outcome_tile(replace(each)) for each in self._first[len(made) :]))
+        self._tiles = made  # at once: two threads may show a session
+        return f'<div style="margin-top:.8em">{tiles(made, FIRST)}</div>' if made else ""
 
 
 def _length(share: float) -> str:
@@ -94,11 +102,45 @@ def _length(share: float) -> str:
 
 
 def _light(prediction: Prediction) -> Prediction:
-    """Return a prediction whose picture comes from a file of this machine, or not at all."""
+    """Return a prediction whose picture is in a file of this machine, was made small, or is not there."""
     # Other loaders hold the picture itself, or fetch it from a server. A frame's knows the clip's path.
     if prediction.path is None:
-        return replace(prediction, loader=_not_kept)
+        return replace(prediction, loader=_kept(prediction) or _not_kept)
     return prediction if prediction.frame_index is not None else replace(prediction, loader=None)
+
+
+def _kept(prediction: Prediction) -> Loader | None:
+    """Return what is kept of a picture in memory: in a notebook a small one, elsewhere nothing."""
+    if prediction.loader is None or "IPython" not in sys.modules:
+        return None
+    from PIL import Image
+
+    from predsession.prediction.arrays import Held
+
+    loader = prediction.loader
+    content = getattr(getattr(loader, "item", None), "content", None)
+    if not isinstance(loader, Held) and not isinstance(content, ArrayContent | BytesContent | PictureContent):
+        return None
+    try:
+        small = Image.fromarray(loader())
+        small.thumbnail((SIDE, SIDE), reducing_gap=2.0)
+        return _Enlarged(np.asarray(small), prediction.size)
+    except Exception:  # noqa: BLE001 - iterating must not fail because of a display
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Enlarged:
+    """Loads a picture that was kept small, as large as it was: what is drawn on it finds its place."""
+
+    small: npt.NDArray[np.uint8]
+    size: Size
+
+    def __call__(self) -> npt.NDArray[np.uint8]:
+        """Return the picture, coarse."""
+        from PIL import Image
+
+        return np.array(Image.fromarray(self.small).resize(self.size))
 
 
 def _not_kept() -> NoReturn:

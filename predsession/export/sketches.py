@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from predsession.export.facts import SCORE_TAGS
 from predsession.export.outlines import MASKS
 from predsession.export.thumbnails import SIDE
 from predsession.prediction import Prediction
+from predsession.prediction.display import BOXED
 from predsession.wire.figures import Figure
 from predsession.wire.geometry import MaskCrop
 from predsession.wire.jsontypes import JSON
@@ -25,9 +27,6 @@ from predsession.wire.rings import mask_rings
 MOST_OBJECTS = 1000
 MOST_POINTS = 800
 
-_BOXED = frozenset(("rectangle", "bitmap", "alpha_mask", "graph"))
-"""Geometries that are drawn with their box; the others are their own outline."""
-_SCORES = frozenset(("confidence", "conf", "score"))
 _MOST_RINGS = 12  # of one mask, the largest: speckles are no more than noise on a thumbnail
 _FEWEST = 48  # points that an object may have, while there are any
 _COARSER = 4  # times that an outline is drawn twice as coarsely, before it is left out
@@ -82,7 +81,7 @@ def sketch_of(prediction: Prediction, number: Callable[[str], int]) -> Sketch:
     sketch.left_out["objects"] = max(len(order) - MOST_OBJECTS, 0)
     tracks = prediction.track_ids
     for row in order[:MOST_OBJECTS]:
-        scored = any(tag.name in _SCORES for tag in prediction.object_tags[row])
+        scored = any(tag.name in SCORE_TAGS for tag in prediction.object_tags[row])
         score = round(float(prediction.scores[row]), 4) if scored else None
         track = None if tracks is None or tracks[row] < 0 else int(tracks[row])
         entry: list[JSON] = [number(prediction.classes[row]), score, *_plain(boxes[row])]
@@ -108,7 +107,7 @@ class _Hand:
     def figure(self, row: int) -> dict[str, JSON]:
         """Return what is drawn beside the box; nothing where that is all."""
         figure: dict[str, JSON] = {}
-        if self._prediction.shapes[row] not in _BOXED:
+        if self._prediction.shapes[row] not in BOXED:
             figure["unboxed"] = 1
         closed, open_, dots = self._closed(row), self._open(row), self._dots(row)
         # Half of what is left, so that one object with a ragged edge leaves something to the others.

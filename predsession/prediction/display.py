@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import SourceError
-from predsession.prediction.markup import class_name, escaped, shortened, table
+from predsession.prediction.markup import class_name, described, escaped, shortened, table
 from predsession.prediction.rows import Rows
 from predsession.wire.colors import RGB
 
 _TABLE_ROWS = 30
 _HEADER = ("", "class", "score", "x1", "y1", "x2", "y2", "shape")
-_BOXED = frozenset(("rectangle", "bitmap", "alpha_mask", "graph"))
+BOXED = frozenset(("rectangle", "bitmap", "alpha_mask", "graph"))
 """Geometries that are drawn with their box; the others are their own outline."""
 
 
@@ -184,7 +184,7 @@ class Shown(Rows):
             lines=self.lines,
             keypoints=self.keypoints,
             skeletons=self._joints(),
-            box_rows=[kind in _BOXED for kind in self.shapes],
+            box_rows=[kind in BOXED for kind in self.shapes],
             thickness=thickness,
             opacity=opacity,
             trails=trails,
@@ -217,15 +217,23 @@ class Shown(Rows):
 
     def _repr_html_(self) -> str:
         """Return the picture and a table, for a notebook."""
-        from predsession.prediction.pictures import inline_picture
-
         parts = [f"<p><strong>{escaped(repr(self)[1:-1])}</strong></p>"]
-        for make in (self._table, lambda: _image(inline_picture(self.visualize()))):
+        for make in (self._table, self._image):
             try:
                 parts.insert(1, make())
             except Exception as error:  # noqa: BLE001 - a cell must not fail because a file is gone
                 parts.append(f"<p><em>{shortened(f'{type(error).__name__}: {error}')}</em></p>")
         return f"<div>{''.join(parts)}</div>"
+
+    def _image(self) -> str:
+        """Return the picture, as wide as the page at most."""
+        from predsession.prediction.pictures import inline_picture
+
+        alt = escaped(described(self.name, self.counts()))
+        return (
+            f'<img src="{inline_picture(self.visualize())}" alt="{alt}" '
+            'style="max-width:min(100%,720px);height:auto;display:block">'
+        )
 
     def _table(self) -> str:
         """Return the objects as a table; the first `_TABLE_ROWS` of them."""
@@ -246,18 +254,18 @@ class Shown(Rows):
         return table(columns, rows, right=(0, 2, 3, 4, 5, 6, 8)) + more if rows else ""
 
 
-def _image(address: str) -> str:
-    """Return a picture, as wide as the page at most."""
-    return f'<img src="{address}" style="max-width:min(100%,720px);height:auto;display:block" alt="">'
-
-
 def _check_look(color: object, thickness: object, opacity: object) -> None:
     """Refuse colours, widths and opacities that make no sense."""
     if color is not None:
         parts = tuple(color) if isinstance(color, tuple | list) else ()
-        if len(parts) != 3 or not all(isinstance(part, int) and 0 <= part <= 255 for part in parts):
+        if len(parts) != 3 or not all(_is_whole(part) and 0 <= part <= 255 for part in parts):
             raise ValueError(f"color must be (R, G, B), each from 0 to 255, not {color!r}")
-    if thickness is not None and (not isinstance(thickness, int) or thickness < 1):
+    if thickness is not None and (not _is_whole(thickness) or thickness < 1):
         raise ValueError(f"thickness must be a whole number of pixels, at least 1, not {thickness!r}")
     if not isinstance(opacity, int | float) or not 0 <= opacity <= 1:
         raise ValueError(f"opacity must be from 0 to 1, not {opacity!r}")
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number, NumPy's own as well; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

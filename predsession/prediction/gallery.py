@@ -12,7 +12,8 @@ from itertools import islice
 
 from predsession.errors import ItemError
 from predsession.prediction.display import Shown
-from predsession.prediction.markup import FAILED, counted, escaped, shortened, tile, tiles
+from predsession.prediction.given import check_number, several
+from predsession.prediction.markup import FAILED, counted, described, escaped, shortened, tile, tiles
 
 SIDE = 400
 """The longer side of a small picture, in pixels: twice what most grids show, for screens that have them."""
@@ -61,12 +62,14 @@ class Grid:
         return f"; {self._left_out} more are not shown: raise limit=" if self._left_out else ""
 
 
-def grid(predictions: Iterable[Shown | ItemError], columns: int = 4, *, limit: int = 24) -> Grid:
+def grid(
+    predictions: Shown | ItemError | Iterable[Shown | ItemError], columns: int = 4, *, limit: int = 24
+) -> Grid:
     """Show several predictions side by side in a notebook, each drawn on its picture.
 
     Parameters
     ----------
-    predictions : iterable of Prediction or ItemError
+    predictions : iterable of Prediction or ItemError, or one alone
         A list of them, or a session: then up to `limit` are taken from it, which are not yielded again; it
         goes on, and can be iterated for the rest.
     columns : int
@@ -90,12 +93,11 @@ def grid(predictions: Iterable[Shown | ItemError], columns: int = 4, *, limit: i
     --------
     >>> predsession.grid(session, columns=3, limit=6)  # doctest: +SKIP
     """
-    for name, value in (("columns", columns), ("limit", limit)):
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number, at least 1, not {value!r}")
-    chosen = list(islice(predictions, limit))
-    if isinstance(predictions, Sequence):
-        left_out: int | None = len(predictions) - len(chosen)
+    columns, limit = check_number("columns", columns), check_number("limit", limit)
+    outcomes = several(predictions)
+    chosen = list(islice(outcomes, limit))
+    if isinstance(outcomes, Sequence):
+        left_out: int | None = len(outcomes) - len(chosen)
     else:  # whether there is one more is known by taking it, and then it would be lost
         left_out = 0 if len(chosen) < limit else None
     return Grid(chosen, columns=columns, left_out=left_out)
@@ -121,7 +123,7 @@ def outcome_tile(outcome: Shown | ItemError) -> str:
         counts = outcome.counts()
         colors = {title: outcome.meta.color(title) for title in counts}
         found = counted(counts, colors, most=_NAMED) or '<span style="opacity:.75">nothing found</span>'
-        alt = f"{outcome.name}: " + ", ".join(f"{title} {count}" for title, count in counts.items())
+        alt = described(outcome.name, counts)
         picture = small_picture(outcome)
     except Exception as error:  # noqa: BLE001 - a cell of a notebook must not fail because a file is gone
         found, alt = "", ""

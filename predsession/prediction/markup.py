@@ -15,6 +15,7 @@ LINE = "rgba(128,128,128,.35)"
 FAILED = "#d9534f"
 _LONGEST = 300
 _LONGEST_NAME = 24
+_TOLD = 8
 _CELL = "padding:2px 10px 2px 0;background:none;border:0"
 
 
@@ -119,6 +120,28 @@ def counted(counts: Mapping[str, int], colors: Mapping[str, RGB], *, most: int) 
         more = len(ranked) - most
         parts.append(f'<span style="opacity:.75">and {more} more class{"es" if more > 1 else ""}</span>')
     return " ".join(parts)
+
+
+def described(name: str, counts: Mapping[str, int]) -> str:
+    """Say what a picture shows, to those who cannot see it.
+
+    Parameters
+    ----------
+    name : str
+        The input's.
+    counts : mapping of str to int
+        By class.
+
+    Returns
+    -------
+    str
+        Not escaped; as many classes as can be listened to.
+    """
+    ranked = sorted(counts.items(), key=lambda each: -each[1])
+    parts = [f"{title[:_LONGEST_NAME]} {count}" for title, count in ranked[:_TOLD]]
+    if len(ranked) > _TOLD:
+        parts.append(f"and {len(ranked) - _TOLD} more")
+    return f"{name or 'picture'}: {', '.join(parts) or 'nothing found'}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> str:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from predsession.errors import ItemError, MissingExtraError
 from predsession.prediction.display import Shown
+from predsession.prediction.given import several
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,19 +41,20 @@ DTYPES = {
 """The columns, in order. Those in capitals can hold a missing value."""
 
 
-def to_pandas(predictions: Iterable[Shown | ItemError]) -> pd.DataFrame:
-    """Make one table of many predictions: one row an object.
+def to_pandas(predictions: Shown | ItemError | Iterable[Shown | ItemError]) -> pd.DataFrame:
+    r"""Make one table of many predictions: one row an object.
 
     Parameters
     ----------
-    predictions : iterable of Prediction or ItemError
+    predictions : iterable of Prediction or ItemError, or one alone
         Consumed once, a session as it is. An `ItemError` has no objects, and so no rows: see
         `PredictionSession.errors`.
 
     Returns
     -------
     pandas.DataFrame
-        As `Prediction.to_pandas`, with the columns whatever was found.
+        As `Prediction.to_pandas`, with the columns whatever was found. A file name that is not UTF-8 has its
+        odd bytes written out, ``\udcff``: pandas keeps nothing else as text.
 
     Raises
     ------
@@ -70,7 +72,7 @@ def to_pandas(predictions: Iterable[Shown | ItemError]) -> pd.DataFrame:
         import pandas as pd
     except ImportError:
         raise MissingExtraError("pandas", "a table of predictions") from None
-    parts = [_columns(each) for each in predictions if not isinstance(each, ItemError)]
+    parts = [_columns(each) for each in several(predictions) if not isinstance(each, ItemError)]
     joined: dict[str, npt.ArrayLike] = {
         name: np.concatenate([part[name] for part in parts]) if parts else [] for name in DTYPES
     }
@@ -83,8 +85,8 @@ def _columns(prediction: Shown) -> dict[str, npt.NDArray[np.generic]]:
     tracks = [-1] * rows if prediction.track_ids is None else prediction.track_ids.tolist()
     of_all = {
         "index": prediction.index,
-        "name": prediction.name,
-        "path": prediction.path,
+        "name": _written(prediction.name),
+        "path": None if prediction.path is None else _written(prediction.path),
         "frame_index": prediction.frame_index,
         "timestamp": prediction.timestamp,
         "width": prediction.size.width,
@@ -95,8 +97,13 @@ def _columns(prediction: Shown) -> dict[str, npt.NDArray[np.generic]]:
         **dict(zip(("x1", "y1", "x2", "y2"), prediction.boxes.T, strict=True)),
         "object": np.arange(rows),
         "class_id": prediction.class_ids,
-        "class": prediction.classes,
+        "class": np.array([_written(title) for title in prediction.classes.tolist()], object),
         "score": prediction.scores,
         "shape": np.array(prediction.shapes, object),
         "track_id": np.array([None if track < 0 else track for track in tracks], object),
     }
+
+
+def _written(text: str) -> str:
+    """Return a text that every storage of pandas takes; half a character is written out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

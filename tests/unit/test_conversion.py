@@ -179,6 +179,23 @@ def test_tables_have_one_form() -> None:
     assert len(whole) == 2 + len(zoo())
 
 
+def test_a_table_takes_names_that_are_no_text() -> None:
+    """A file name that is not UTF-8, and a class of half a character: written out, and nothing is lost."""
+    odd = found(name="\udcff.jpg", path="in/\udcff.jpg", classes=["a\ud800", "犬"])
+    table = predsession.to_pandas(iter([found(name="good.jpg"), odd]))
+    assert table["name"].tolist() == ["good.jpg", "good.jpg", r"\udcff.jpg", r"\udcff.jpg"]
+    assert table["path"].tolist()[2:] == [r"in/\udcff.jpg"] * 2
+    assert table["class"].tolist()[2:] == [r"a\ud800", "犬"]
+    assert table.dtypes.equals(found().to_pandas().dtypes)
+    assert table.to_json()
+
+
+def test_a_table_of_one() -> None:
+    """A prediction alone is as good as a list of it; an item error has no rows."""
+    assert predsession.to_pandas(found()).equals(found().to_pandas())
+    assert len(predsession.to_pandas(ItemError("bad"))) == 0
+
+
 def test_a_table_of_many_leaves_item_errors_out() -> None:
     """An iterator of outcomes gives one table, in order, of what there is."""
     outcomes = [found(index=0), ItemError("bad", index=1), found(boxes=[], index=2), found(index=3)]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import html.parser
+import io
 import re
+import sys
+import types
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 from predictions import Black, found
 
 from predsession import ItemError, Prediction, grid
+from predsession.inputs.images import image_loader
+from predsession.inputs.items import ArrayContent, PictureContent, item_at
+from predsession.prediction.markup import described
 from predsession.progress import SessionProgress
 from predsession.showing import FIRST, SessionState, Showcase, session_html
 
@@ -117,7 +126,7 @@ def test_a_grid_s_pictures_are_small() -> None:
     assert len(grid([p])._repr_html_()) < 8_000
 
 
-@pytest.mark.parametrize("wrong", [{"columns": 0}, {"limit": 0}, {"columns": 2.5}])
+@pytest.mark.parametrize("wrong", [{"columns": 0}, {"limit": 0}, {"columns": 2.5}, {"limit": True}])
 def test_a_grid_refuses_what_makes_none(wrong: dict[str, int]) -> None:
     """The message names the argument; nothing is taken from the source."""
     source = iter([pictured()])
@@ -201,6 +210,61 @@ def test_a_session_keeps_no_picture_and_asks_no_server() -> None:
     showcase.add(found(loader=loader))
     assert "no picture" in _Page(session_html(state(), showcase)).texts
     assert loader.calls == 0
+
+
+def test_a_session_over_arrays_shows_them_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first few, kept small, with their boxes; outside of a notebook none is read."""
+    red = np.zeros((600, 900, 3), np.uint8)
+    red[..., 0] = 200
+    contents = [ArrayContent(red), PictureContent(Image.fromarray(red)), *[ArrayContent(red)] * 3]
+    items = [item_at(index, content) for index, content in enumerate(contents)]
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    pages = []
+    for _ in range(2):
+        showcase = Showcase()
+        for item in items:
+            p = found(size=(900, 600), boxes=[[450, 300, 890, 590]], loader=image_loader(item))
+            showcase.add(p)
+        pages.append(session_html(state(), showcase))
+        kept = sum(each.loader.small.nbytes for each in showcase._first if hasattr(each.loader, "small"))
+        monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    assert pages[0].count("no picture") == FIRST
+    assert pages[1].count("<img") == FIRST
+    assert 0 < kept <= FIRST * 400 * 400 * 3
+    shown = re.findall(r"base64,([^\"]+)", pages[1])[1]
+    picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(shown))))
+    assert picture[20, 20].tolist() == pytest.approx([200, 0, 0], abs=8)
+    assert picture.shape == (267, 400, 3)
+    edge = picture[200, 195:205].astype(int)  # the box's left edge, at 450 of 900 pixels
+    assert abs(edge - [200, 0, 0]).sum(axis=1).max() > 60
+
+
+def test_a_session_is_shown_by_two_threads_at_once() -> None:
+    """Each gets all first pictures, and none is there twice."""
+    showcase = Showcase()
+    for index in range(FIRST):
+        showcase.add(found(loader=Black(), path="clip.mp4", frame_index=index))
+    with ThreadPoolExecutor(4) as pool:
+        pages = list(pool.map(lambda _: showcase.pictures(), range(4)))
+    assert [page.count("<figure") for page in pages] == [FIRST] * 4
+    assert showcase.pictures() == pages[0]
+
+
+def test_a_prediction_s_picture_says_what_it_shows() -> None:
+    """To those who cannot see it, in as many words as can be listened to; markup is only text."""
+    source = pictured(name="a<b.png", classes=["cat", "cat"])._repr_html_()
+    assert 'alt="a&lt;b.png: cat 2"' in source
+    many = described("x", {f"class {number}": number for number in range(50)})
+    assert many.startswith("x: class 49 49, class 48 48")
+    assert many.endswith("and 42 more")
+    assert described("", {}) == "picture: nothing found"
+
+
+def test_one_prediction_is_as_good_as_a_list_of_one() -> None:
+    """A grid takes it, or an item error, alone."""
+    assert len(grid(pictured())) == 1
+    assert "no image" in grid(ItemError("x", reason="no image"))._repr_html_()
+    assert len(grid([pictured()] * 3, limit=np.int64(2))) == 2
 
 
 def test_a_session_reads_each_first_picture_once() -> None:
