@@ -57,6 +57,7 @@ html_theme = "furo"
 pygments_dark_style = "github-dark"
 html_title = f"predsession {version}"
 html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False

@@ -1,13 +1,12 @@
-"""What the documents' code and commands find around them: servers, and a folder that looks like the clone."""
+"""What the documents' code and commands find around them: servers, and a folder as a fresh clone."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +15,12 @@ import documents
 import edge_kit
 import numpy as np
 from documents import ROOT
-from onnx_maker import YOLOV8, described
 from server_kit import Server
 
 URL = "http://127.0.0.1:8000"
 TENSORS = "grpc://127.0.0.1:8001"
-RUNTIME = "192.168.1.20:50051"
-SOCKET = "/run/aipc/ai-runtime.sock"
+RUNTIMES = ("192.168.1.20:50051", "127.0.0.1:50051")
+SOCKET = "/tmp/ai-runtime.sock"
 PHOTOS = ROOT / "examples" / "photos"
 CLIP = ROOT / "examples" / "pedestrians.mp4"
 
@@ -51,34 +49,39 @@ class Surroundings:
         places = {
             URL: self.url,
             TENSORS: self.tensors,
-            RUNTIME: self.runtime,
+            **dict.fromkeys(RUNTIMES, self.runtime),
             SOCKET: f"{self.folder}/r.sock",
         }
         for shown, real in places.items():
             text = text.replace(shown, real)
         return text
 
-    def furnish(self, place: Path) -> None:
-        """Put into a folder what the documents take to be there."""
+    def furnish(self, place: Path, document: Path) -> None:
+        """Put into a folder what a fresh clone has, and what a page calls the reader's own."""
         (place / "examples").symlink_to(ROOT / "examples")
-        (place / "photos").symlink_to(PHOTOS)
-        for name in ("clip.mp4", "street.mp4"):
-            (place / name).symlink_to(CLIP)
-        for name in ("a.jpg", "b.png"):
-            (place / name).symlink_to(PHOTOS / "coffee.jpg")
-        np.save(place / "frame.npy", np.zeros((72, 128, 3), np.uint8))
-        ten_lines = (ROOT / "examples" / "serve_ten_lines.py").read_text()
-        for name in ("my_model.py", "cars.py"):
-            (place / name).write_text(
-                re.sub("class Brightest", f"class {'MyModel' if 'my' in name else 'Model'}", ten_lines)
-            )
-        (scale,) = [
-            block for block in documents.of(ROOT / "docs" / "models.md", "python") if "class Scale" in block
-        ]
-        (place / "scale.py").write_text(scale)
-        description = described(place, {"out": YOLOV8.T})  # and net.onnx beside it
-        for name in ("yolo.toml", "signs.toml"):
-            shutil.copy(description, place / name)
+        for name in documents.yours(document):
+            STAND_INS[name](place / name)
+
+
+def _linked(original: Path) -> Callable[[Path], None]:
+    """Return what links to a file or folder."""
+    return lambda path: path.symlink_to(original)
+
+
+def _model(path: Path) -> None:
+    """Write the ten lines, with another name for their class."""
+    path.write_text((ROOT / "examples" / "serve_ten_lines.py").read_text().replace("Brightest", "MyModel"))
+
+
+STAND_INS: dict[str, Callable[[Path], None]] = {
+    "photos": _linked(PHOTOS),
+    "a.jpg": _linked(PHOTOS / "coffee.jpg"),
+    "b.png": _linked(PHOTOS / "coffee.jpg"),
+    "clip.mp4": _linked(CLIP),
+    "my_model.py": _model,
+    "frame.npy": lambda path: np.save(path, np.zeros((72, 128, 3), np.uint8)),
+}
+"""What may be the reader's own, and what makes one."""
 
 
 @contextmanager

@@ -30,14 +30,21 @@ def of(document: Path, language: str) -> list[str]:
     return [body for found, body in blocks(document.read_text()) if found == language]
 
 
+def lines(body: str) -> list[str]:
+    """Return what follows each ``$`` in a console block."""
+    return [line.removeprefix("$ ") for line in body.splitlines() if line.startswith("$ ")]
+
+
 def commands(document: Path) -> list[str]:
-    """Return what follows each ``$`` in the console blocks."""
-    return [
-        line.removeprefix("$ ")
-        for body in of(document, "console")
-        for line in body.splitlines()
-        if line.startswith("$ ")
-    ]
+    """Return the lines of all console blocks."""
+    return [line for body in of(document, "console") for line in lines(body)]
+
+
+def yours(document: Path) -> list[str]:
+    """Return what a page calls the reader's own, in words such as "`photos/` and `clip.mp4` are yours"."""
+    text = re.sub(r"^( *)(`{3,}|:{3,}).*?^\1\2 *$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    said = re.findall(r"((?:`[^`]+`[\s,]*(?:and\s+)?)+)(?:is|are)\s+yours\b", text)
+    return [name.rstrip("/") for names in said for name in re.findall("`([^`]+)`", names)]
 
 
 def prose(document: Path) -> str:

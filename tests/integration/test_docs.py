@@ -6,61 +6,22 @@ import argparse
 import json
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import documents
 import pytest
-from docs_kit import Surroundings, surroundings
 from documents import DOCUMENTS, LANGUAGES, ROOT, name_of
 from tensor_models import arithmetic
 
 from predsession import errors
 from predsession.cli import _parser
 
-WITH_PYTHON = [document for document in DOCUMENTS if documents.of(document, "python")]
-RUN_ALL = """
-import runpy, sys
-for path in sys.argv[1:]:
-    runpy.run_path(path, run_name="__main__")
-print("all have run")
-"""
-
-
-@pytest.fixture(scope="module")
-def around() -> Iterator[Surroundings]:
-    """The servers that the documents speak of."""
-    with surroundings() as made:
-        yield made
-
 
 def test_the_network_of_the_examples() -> None:
     """examples/add.onnx is what `tensor_models.arithmetic` makes: there are no other tools for it."""
     assert (ROOT / "examples" / "add.onnx").read_bytes() == arithmetic()
-
-
-@pytest.mark.parametrize("document", WITH_PYTHON, ids=name_of)
-def test_every_python_block_runs(document: Path, tmp_path: Path, around: Surroundings) -> None:
-    """Those of a document in one process, one after the other, each with names of its own."""
-    around.furnish(tmp_path)
-    paths = []
-    for number, block in enumerate(documents.of(document, "python")):
-        paths.append(tmp_path / "blocks" / f"{document.stem}_{number}.py")
-        paths[-1].parent.mkdir(exist_ok=True)
-        paths[-1].write_text(around.located(block))
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_ALL, *paths],
-        cwd=tmp_path,
-        env=around.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("all have run\n"), "one of them ended the process"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

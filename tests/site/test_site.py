@@ -33,6 +33,7 @@ class Page(HTMLParser):
         super().__init__()
         self.links: list[str] = []
         self.loads: list[str] = []
+        self.kinds: set[str] = set()
         self.places: set[str] = set()
         self.feed(text)
 
@@ -42,8 +43,9 @@ class Page(HTMLParser):
         self.places.update(found[name] for name in ("id", "name") if name in found)
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
-        elif tag == "link" and found.get("rel") in {"stylesheet", "icon", "preload"}:
+        elif tag == "link" and (kinds := {"stylesheet", "icon", "preload"} & {*found.get("rel", "").split()}):
             self.loads.append(found["href"])
+            self.kinds |= kinds
         elif tag in {"img", "script"} and "src" in found:
             self.loads.append(found["src"])
 
@@ -166,6 +168,11 @@ def test_no_link_is_dead() -> None:
             elif place and file.suffix == ".html" and not has_place(file, place):
                 dead.append(f"{name}: {link} (no such place)")
     assert dead == []
+
+
+def test_every_page_has_an_icon() -> None:
+    """Browsers ask for one; a page that names none gets an error."""
+    assert [name for name in PAGES if "icon" not in page(name).kinds] == []
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:

@@ -1,7 +1,8 @@
-"""Every command that the documents show is run as it stands there, or the table below says where else it is.
+"""Every page can be followed in a fresh clone: Python blocks and commands run in its order, in one folder.
 
-What begins with ``$`` in a console block is run in the order of the document, in one folder; a server that is
-started has to answer.
+The folder has the clone's examples, and what the page calls the reader's own. What begins with ``$`` in a
+console block is run as it stands there, or the table below says where else it is; a server that is started
+has to answer.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import documents
 import pytest
-from docs_kit import Surroundings, surroundings
+from docs_kit import URL, Surroundings, surroundings
 from documents import DOCUMENTS, ROOT, name_of
 from server_kit import PATIENCE
 
@@ -35,6 +38,17 @@ ENDLESS = re.compile(r"predsession stream (?!.*--no-follow)")
 STARTED: set[str] = set()
 """Servers that have answered: several documents begin with the same one."""
 SHOWN = [document for document in DOCUMENTS if documents.commands(document)]
+FOLLOWED = [
+    document
+    for document in DOCUMENTS
+    if name_of(document) not in COMPARED and (document in SHOWN or documents.of(document, "python"))
+]
+RUN_ALL = """
+import runpy, sys
+for path in sys.argv[1:]:
+    runpy.run_path(path, run_name="__main__")
+print("all have run")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -109,14 +123,70 @@ def way(line: str) -> str:
     return "goes on" if ENDLESS.match(line) else "runs"
 
 
-@pytest.mark.parametrize("document", [each for each in SHOWN if name_of(each) not in COMPARED], ids=name_of)
-def test_every_command_runs(document: Path, tmp_path: Path, around: Surroundings) -> None:
-    """All of a document, in its order."""
-    around.furnish(tmp_path)
-    ways = {"serves": serves, "goes on": goes_on, "runs": runs}
-    for line in documents.commands(document):
-        if (how := way(line)) != "elsewhere":
-            ways[how](around.located(line), tmp_path, around)
+def types(line: str, place: Path, around: Surroundings) -> None:
+    """Try a line of a console block."""
+    if (how := way(line)) != "elsewhere":
+        {"serves": serves, "goes on": goes_on, "runs": runs}[how](around.located(line), place, around)
+
+
+def programs(blocks: list[str], place: Path, around: Surroundings) -> None:
+    """Run Python blocks that follow each other in one process, each with names of its own.
+
+    One that begins with the name of a file is written into that, too: a command below may need it.
+    """
+    folder = place / "blocks"
+    folder.mkdir(exist_ok=True)
+    paths = []
+    for block in blocks:
+        paths.append(folder / f"block_{len(list(folder.iterdir()))}.py")
+        paths[-1].write_text(around.located(block))
+        if name := re.match(r"# (\w+\.py)\n", block):
+            (place / name[1]).write_text(block)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ALL, *paths],
+        cwd=place,
+        env=around.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("all have run\n"), "one of them ended the process"
+
+
+@pytest.mark.parametrize("document", FOLLOWED, ids=name_of)
+def test_every_page_can_be_followed(document: Path, tmp_path: Path, around: Surroundings) -> None:
+    """From its first block to its last."""
+    around.furnish(tmp_path, document)
+    shown = [pair for pair in documents.blocks(document.read_text()) if pair[0] in {"python", "console"}]
+    for language, group in groupby(shown, key=lambda pair: pair[0]):
+        bodies = [body for _, body in group]
+        if language == "python":
+            programs(bodies, tmp_path, around)
+        else:
+            for line in (line for body in bodies for line in documents.lines(body)):
+                types(line, tmp_path, around)
+
+
+@pytest.mark.parametrize("document", FOLLOWED, ids=name_of)
+def test_a_server_is_there_before_it_is_asked(document: Path) -> None:
+    """A page says that one runs, or how to start it, above the first block that goes to its address."""
+    for language, body in documents.blocks(text := document.read_text()):
+        if language in {"python", "console"} and (URL in body or "//127.0.0.1:8001" in body):
+            above = text[: text.index(body)] + body[: body.index("127.0.0.1:")]
+            assert re.search(r"predsession serve|servers? that runs?\b", above)
+            return
+
+
+def test_no_two_pages_write_one_file() -> None:
+    """Who has followed one page is not told by another that a file is there already."""
+    writers: dict[str, set[str]] = {}
+    for document in FOLLOWED:
+        for line in documents.commands(document):
+            if line.startswith("predsession ") and "--overwrite" not in line:
+                for path in re.findall(r"--(?:out|save-video|html) (\S+)", line):
+                    writers.setdefault(path, set()).add(name_of(document))
+    assert {path: names for path, names in writers.items() if len(names) > 1} == {}
 
 
 def test_the_table_is_no_longer_than_it_must_be() -> None:
