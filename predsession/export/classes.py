@@ -5,13 +5,20 @@ Invariant: a class's number never changes once it has been given, and no two cla
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from predsession.prediction import Prediction
 from predsession.wire.colors import RGB
 from predsession.wire.meta import ClassInfo, ModelMeta
 
 
 class ClassTable:
-    """Numbers classes from 0, as the model does; a class that the model does not know comes after them."""
+    """Numbers classes from 0, as the model does; a class that the model does not know comes after them.
+
+    After those that are known so far: where a file is written as predictions come, and the first ones do not
+    bring all of the model's classes, a class of no model may get a number that one of the model's has. That
+    one then gets the next. Documents that are put together at the end number such classes last.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -35,6 +42,18 @@ class ClassTable:
             number = prediction.id_of(info.title)
             if info.title not in self._numbers and number >= 0 and number not in self._titles:
                 self._give(info.title, number)
+
+    def keep(self, names: Mapping[int, str]) -> None:
+        """Take over the numbers of a file that is there already.
+
+        Parameters
+        ----------
+        names : mapping of int to str
+            Its classes; they come before the model's own.
+        """
+        for number, title in names.items():
+            self._titles[number] = title
+            self._numbers.setdefault(title, number)
 
     def number(self, title: str) -> int:
         """Return a class's number.

@@ -44,7 +44,8 @@ class Places:
         Parameters
         ----------
         prediction : Prediction
-            With a path, or at least a name. A frame gets a picture's name: ``clip_000012.png``.
+            With a path, or at least a name. A frame gets a picture's name: ``clip_000012.png``; it has it
+            already where the path is that of its picture.
 
         Returns
         -------
@@ -92,9 +93,14 @@ class Places:
         place = PurePath(str(place).replace("\0", "_"))
         if place.name in ("", ".."):
             place = place.with_name("image") if place.name else PurePath("image")
-        if prediction.frame_index is not None:
+        if prediction.frame_index is not None and not _is_frame(place, prediction.frame_index):
             place = place.with_name(f"{place.stem}_{prediction.frame_index:06d}.png")
         return place
+
+
+def _is_frame(place: PurePath, index: int) -> bool:
+    """Whether a place is that of a frame's picture, not its clip's."""
+    return place.suffix.lower() == ".png" and place.stem.endswith(f"_{index:06d}")
 
 
 def shortened(stem: str) -> str:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, overload
 
 from predsession.errors import ItemError, SourceError
+from predsession.export.folders import files_below
 from predsession.export.formats import FORMATS, Format, Outcomes
 from predsession.export.held import is_held
+from predsession.export.yolo_finding import labels_of
+from predsession.export.yolo_layout import DATA, LABELS, YAML, find_description
 from predsession.inputs.folders import is_clip
 from predsession.inputs.video.reading import FrameLoader
 from predsession.prediction import Prediction
 
 LOOKED_AT = 1 << 16
 """Bytes of a JSON document that are read to find out which format it is."""
+_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]')
+_LABELME = frozenset((b"shapes", b"imageData", b"imagePath"))
+_COCO = frozenset((b"images", b"annotations", b"categories"))
 
 
 @overload
@@ -136,19 +143,38 @@ def _looks_like(path: Path) -> str | None:
         return _folder_looks_like(path)
     suffix = path.suffix.lower()
     if suffix == ".json":
-        with path.open("rb") as file:
-            head = file.read(LOOKED_AT)
-        return "labelme" if b'"shapes"' in head and b'"annotations"' not in head else "coco"
-    return next((each.name for each in FORMATS.values() if suffix in each.suffixes), None)
+        keys = _keys(path)
+        return "labelme" if keys & _LABELME and not keys & _COCO else "coco"
+    known = {known: each.name for each in FORMATS.values() for known in each.suffixes}
+    # One file of a folder says which format it is of; so does what describes a data set.
+    return {**known, ".xml": "voc", **dict.fromkeys(YAML, "yolo")}.get(suffix)
+
+
+def _keys(path: Path) -> set[bytes]:
+    """Return the keys of a JSON object, as far as its beginning has them."""
+    with path.open("rb") as file:
+        head = file.read(LOOKED_AT)
+    depth, keys = 0, set[bytes]()
+    for token in _TOKEN.finditer(head):
+        if token[1] is None:
+            depth += 1 if token[0] in b"{[" else -1
+        elif token[2] and depth == 1:
+            keys.add(token[1])
+    return keys
 
 
 def _folder_looks_like(path: Path) -> str | None:
     """Return the format that a folder looks like."""
-    if (path / "data.yaml").is_file():
+    if (path / DATA).is_file():
         return "yolo"
-    if (path / "meta.json").is_file():
+    if (path / "meta.json").is_file() or ((path / "ann").is_dir() and (path / "img").is_dir()):
         return "supervisely"
+    labels = (each for each in files_below(path, ".txt") if LABELS in each.relative_to(path).parts[:-1])
+    if find_description(path) is not None or next(labels, None) is not None:
+        return "yolo"
     for suffix, name in ((".xml", "voc"), (".json", "labelme")):
-        if next(path.rglob(f"*{suffix}"), None) is not None:
+        if (found := next(files_below(path, suffix), None)) is not None:
+            if name == "labelme" and _keys(found) & _COCO:
+                raise SourceError(f"{found} looks like a COCO document; name it instead of its folder")
             return name
-    return None
+    return "yolo" if labels_of(path) else None

@@ -8,7 +8,8 @@
 =====================  =================================================================================
 
 Each text is written whole or not at all, so a killed run leaves a folder that can be read. An object of
-several parts, or with holes, is one line: see `predsession.export.bridged`.
+several parts, or with holes, is one line: see `predsession.export.bridged`. Where a folder is written over,
+what stays there keeps its meaning: ``data.yaml`` keeps its classes' numbers, and new ones come behind.
 
 References
 ----------
@@ -27,24 +28,27 @@ from pathlib import Path, PurePath
 import numpy as np
 import numpy.typing as npt
 
+from predsession.errors import SourceError
 from predsession.export.bridged import join
 from predsession.export.classes import ClassTable
-from predsession.export.facts import facts_of, json_bytes, without_score
+from predsession.export.facts import facts_of, without_score
 from predsession.export.foldered import Foldered
 from predsession.export.folders import read_whole, write_whole
-from predsession.export.growing import GrowingFile
 from predsession.export.keypoints import has_keypoints, keypoint_ids, labels_of, points_of
 from predsession.export.losses import losses_of_boxes, losses_of_pictures
 from predsession.export.outlines import MASKS, outlines_of
-from predsession.export.target import Existing, Target
-from predsession.export.yolo_layout import DATA, FACTS, IMAGES, LABELS, read_facts
-from predsession.export.yolo_yaml import DataYaml, to_yaml
+from predsession.export.target import Target
+from predsession.export.yolo_facts import FactsFile
+from predsession.export.yolo_layout import DATA, IMAGES, LABELS, OUTLINES, Outlined, read_all_facts
+from predsession.export.yolo_yaml import DataYaml, read_yaml, to_yaml
 from predsession.prediction import Prediction
 
 Floats = npt.NDArray[np.float64]
 _IMAGES_INSIDE = re.compile(f"{IMAGES}_*", re.IGNORECASE)
 
 
+_NEAR = 0.01
+"""Pixels; what is closer is the same."""
 MOST_OF_BOX = 6
 """Numbers of a line without an outline or keypoints: class, box, score."""
 
@@ -77,7 +81,8 @@ class YoloWriter(Foldered):
     Raises
     ------
     SourceError
-        If it is a file, holds something and may not be touched, or cannot be written to.
+        If it is a file, holds something and may not be touched, cannot be written to, or its ``data.yaml`` is
+        damaged.
     """
 
     def __init__(self, target: Target, task: Task) -> None:
@@ -85,22 +90,28 @@ class YoloWriter(Foldered):
         self._target = target
         self._task = task
         self._classes = ClassTable()
-        self._told: DataYaml | None = None
-        self._facts: GrowingFile | None = None
-        self._keypoints = DataYaml()
+        self._told = _known(target.path)
+        if self._told is not None:
+            self._classes.keep(self._told.names)
+        self._facts = FactsFile(target)
+        self._keypoints = replace(self._told or DataYaml(), names={})
+        self._kinds: list[Outlined] = []
         self._ids: tuple[str, ...] = ()
 
     def _write(self, prediction: Prediction) -> None:
         """Write a prediction's files."""
         self._learn(prediction)
+        self._kinds = []
         lines = [line for row in range(len(prediction)) for line in self._line(prediction, row)]
         self._count(prediction)
         self._tell()
         place = _inside(self._places.place(prediction))
         label = PurePath(LABELS, place).with_suffix(".txt")
         # Before the label, which cannot be read without where there is no picture.
-        size = {"width": prediction.size.width, "height": prediction.size.height}
-        self._open().write(json_bytes({"label": label.as_posix(), **size, **facts_of(prediction)}) + b"\n")
+        facts = {"width": prediction.size.width, "height": prediction.size.height, **facts_of(prediction)}
+        if self._kinds:
+            facts[OUTLINES] = [each.value for each in self._kinds]
+        self._facts.write(label.as_posix(), facts)
         self._put(prediction, IMAGES, place)
         write_whole(self._folder / label, "".join(line + "\n" for line in lines).encode())
 
@@ -126,14 +137,26 @@ class YoloWriter(Foldered):
                 labels |= dict(zip(self._ids, labels_of(each, self._ids), strict=True))
             names = list(labels.values())
             shape = DataYaml(keypoints=len(names), keypoint_names=names, flips=_mirrored(names))
+            self._check_keypoints(shape)
             self._keypoints = shape
             self._fill_up()
 
+    def _check_keypoints(self, shape: DataYaml) -> None:
+        """Refuse to put other keypoints beside those of labels that stay: no tool could tell them apart."""
+        known = self._keypoints
+        same_names = not known.keypoint_names or list(known.keypoint_names) == list(shape.keypoint_names)
+        if known.keypoints and not (
+            same_names and (known.keypoints, known.numbers) == (shape.keypoints, shape.numbers)
+        ):
+            there, these = (", ".join(each.keypoint_names) for each in (known, shape))
+            raise SourceError(
+                f"{self._folder / DATA} says {known.keypoints} keypoints ({there}), and these have "
+                f"{shape.keypoints} ({these}); choose another folder"
+            )
+
     def _fill_up(self) -> None:
         """Give keypoints that are nowhere to lines that were written before one was known."""
-        if self._facts is None:
-            return
-        for facts in read_facts(self._folder / FACTS):
+        for facts in read_all_facts(self._folder):
             label = self._folder / str(facts.get("label"))
             if not label.is_file():
                 continue
@@ -151,15 +174,6 @@ class YoloWriter(Foldered):
         if data != self._told:
             write_whole(self._folder / DATA, to_yaml(data))
             self._told = data
-
-    def _open(self) -> GrowingFile:
-        """Return the file of facts: opened late, so that a run without a picture leaves the folder empty."""
-        if self._facts is None:
-            existing = (
-                Existing.OVERWRITE if self._target.existing is Existing.REFUSE else self._target.existing
-            )
-            self._facts = GrowingFile(Target(path=self._folder / FACTS, existing=existing), _nothing)
-        return self._facts
 
     def _line(self, prediction: Prediction, row: int) -> list[str]:
         """Return an object's line; none where there is nothing that it could say."""
@@ -204,20 +218,32 @@ class YoloWriter(Foldered):
 
     def _ring(self, prediction: Prediction, row: int) -> Floats:
         """Return an object's outline as one ring; its box where it has none."""
-        pieces = outlines_of(prediction, row)
-        x1, y1, x2, y2 = prediction.boxes[row].tolist()
-        if not pieces:
-            if prediction.shapes[row] in MASKS:
-                self.left_out["empty masks"] += 1
+        pieces, shape = outlines_of(prediction, row), prediction.shapes[row]
+        if not pieces or shape == "rectangle":
+            self._kinds.append(Outlined.BOX)
+            self.left_out["empty masks"] += shape in MASKS
+            x1, y1, x2, y2 = prediction.boxes[row].tolist()
             return np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]])
-        if prediction.shapes[row] not in MASKS and pieces[0].holes:
+        self.left_out["alpha masks"] += shape == "alpha_mask"
+        if shape not in MASKS:
             self.left_out["holes"] += len(pieces[0].holes)
         ring = join([each for piece in pieces for each in (piece.outer, *piece.holes)])
-        away = np.abs((*(ring.min(axis=0) - (x1, y1)), *(ring.max(axis=0) - (x2, y2))))
-        # A box around vertices that name pixels ends a pixel further on.
-        if (away > (1.01 if prediction.shapes[row] == "polygon" else 0.01)).any():
-            self.left_out["boxes"] += 1
+        ring = np.concatenate((ring, *[ring[-1:]] * (3 - len(ring))))  # of two points, it would be a box
+        self._kinds.append(self._kind(ring, prediction, row))
         return ring
+
+    def _kind(self, ring: Floats, prediction: Prediction, row: int) -> Outlined:
+        """Return what an outline is, and count a box that is not to be had from it."""
+        begin, end = ring.min(axis=0), ring.max(axis=0)
+        away = np.abs(np.hstack((begin, end)) - prediction.boxes[row])
+        if prediction.shapes[row] in MASKS:
+            self.left_out["boxes"] += bool((away > _NEAR).any())
+            return Outlined.MASK
+        further = np.abs(np.hstack((begin, end + 1)) - prediction.boxes[row])
+        if (further <= _NEAR).all():
+            return Outlined.PIXELS
+        self.left_out["boxes"] += bool((away > _NEAR).any())
+        return Outlined.POLYGON
 
     def _count(self, prediction: Prediction) -> None:
         """Count what the lines have no place for."""
@@ -231,15 +257,14 @@ class YoloWriter(Foldered):
         self.left_out += +Counter(lost)
 
     def finish(self) -> None:
-        """Take away what an earlier run said of pictures beyond the last one."""
+        """Complete the folder: a run without a picture has a ``data.yaml``, too."""
         self.left_out = +self.left_out
         self._tell()
-        self._open().finish()
+        self._facts.finish()
 
     def close(self) -> None:
         """Close the file of facts, and let others write to the folder."""
-        if self._facts is not None:
-            self._facts.close()
+        self._facts.close()
         super().close()
 
 
@@ -250,9 +275,13 @@ def _inside(place: PurePath) -> PurePath:
     return PurePath(*folders, place.name)
 
 
-def _nothing(path: Path) -> int:
-    """Return how much of a file is complete that is never added to."""
-    return path.stat().st_size
+def _known(folder: Path) -> DataYaml | None:
+    """Return what a folder says that is there: labels that stay need it."""
+    if not (folder / DATA).is_file():
+        return None
+    data = read_yaml(folder / DATA)
+    names = {number: name for number, name in data.names.items() if number not in data.unused}
+    return replace(data, names=names, unused=(), root="")
 
 
 def _decimal(number: float) -> str:

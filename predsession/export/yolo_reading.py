@@ -2,7 +2,10 @@
 
 What a line is, its numbers say: 4 a box, 5 with a score; more an outline, with a score if they are odd; with
 ``kpt_shape`` in ``data.yaml``, a box and keypoints. The picture's size comes from our file of facts, else
-from the head of the picture; so does where it was. An outline along the edges of pixels is a mask again.
+from the head of the picture; so does where it was. Our file also says what an outline is; without it, one
+along the edges of pixels is a mask, and four corners are a box.
+
+Where there is no ``data.yaml``, the classes are those of ``classes.txt``, or else have numbers for names.
 """
 
 from __future__ import annotations
@@ -14,23 +17,31 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from predsession.errors import PredSessionError, SourceError
+from predsession.export.beside import with_copy
 from predsession.export.bridged import mask_within
 from predsession.export.facts import Found, is_box, prediction_from
-from predsession.export.folders import files_below, read_whole
+from predsession.export.folders import picture_path, read_whole
+from predsession.export.heads import upright_size
 from predsession.export.keypoints import SEEN, node_of
-from predsession.export.putting import ORIENTATION
-from predsession.export.yolo_layout import DATA, FACTS, IMAGES, LABELS, read_facts
+from predsession.export.yolo_finding import labels_of, missing, names_listed, picture_of
+from predsession.export.yolo_layout import (
+    DATA,
+    FACTS,
+    LABELS,
+    OUTLINES,
+    Outlined,
+    find_description,
+    read_all_facts,
+)
 from predsession.export.yolo_yaml import DataYaml, read_yaml
 from predsession.prediction import Prediction
 from predsession.wire.fields import MAX_COORDINATE, Fields
 from predsession.wire.geometry import Size
-from predsession.wire.jsontypes import JSONObject
+from predsession.wire.jsontypes import JSONObject, as_list
 from predsession.wire.meta import ModelMeta
 
-PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 _FURTHEST = 2.0
 """Of numbers that should be from 0 to 1: some tools go a little beyond, pixels go far."""
 
@@ -50,71 +61,84 @@ def read_yolo(path: Path) -> Iterator[Prediction]:
     Parameters
     ----------
     path : Path
-        The folder with the ``data.yaml``; labels and pictures are looked for in all folders below it that
-        are called ``labels`` and ``images``.
+        The folder, or the file that describes it: ``data.yaml``, ``coco8.yaml``. Labels and pictures are
+        looked for in all folders below that are called ``labels`` and ``images``, and pictures that have
+        their label beside them anywhere.
 
     Yields
     ------
     Prediction
         Those of ours in the order in which they were written, then others in the order of their names; a
-        picture without a label has no objects.
+        picture in ``images`` without a label has no objects.
 
     Raises
     ------
     SourceError
-        If the folder has no ``data.yaml``, a line is damaged, or the size of a picture is not to be had;
-        names the file.
+        If nothing is found, a line is damaged, or the size of a picture is not to be had; names the file.
     """
-    data = read_yaml(path / DATA)
-    names = [data.names.get(number, f"class_{number}") for number in range(max(data.names, default=-1) + 1)]
-    folder = _Folder(path, data, ModelMeta.from_names(names))
+    folder = _folder(path)
     seen: set[str] = set()
-    for facts in read_facts(path / FACTS):
+    for facts in read_all_facts(folder.path):
         label = str(facts.get("label"))
-        if (path / label).is_file():
+        if (folder.path / label).is_file():
             seen.add(label)
             yield _prediction(folder, label, facts, len(seen) - 1)
-    others = {_label_of(place.relative_to(path)) for place in files_below(path, "")} - {None, *seen}
-    for index, label in enumerate(sorted(map(str, others)), len(seen)):
+    others = labels_of(folder.path) - seen
+    if not others and not seen and not (folder.path / FACTS).is_file():
+        raise SourceError(f"{folder.path}: no labels, neither in folders called {LABELS} nor beside pictures")
+    for index, label in enumerate(sorted(others), len(seen)):
         yield _prediction(folder, label, {}, index)
 
 
-def _label_of(place: Path) -> str | None:
-    """Return the label that a file is, or that a picture has; None for any other file."""
-    folders = place.parts[:-1]
-    if LABELS in folders and place.suffix == ".txt":
-        return place.as_posix()
-    if IMAGES in folders and place.suffix.lower() in PICTURES:
-        return _swapped(place, IMAGES, LABELS).with_suffix(".txt").as_posix()
-    return None
+def _folder(path: Path) -> _Folder:
+    """Find out where everything is, and what the classes are called."""
+    described = path if path.is_file() else find_description(path)
+    root = path
+    if described is not None:
+        data = read_yaml(described)
+        said = path.parent / data.root
+        root = path if path.is_dir() else said if said.is_dir() else path.parent
+    elif (listed := names_listed(path)) is not None:
+        data = DataYaml(names=dict(enumerate(listed)))
+    elif not (path / FACTS).is_file() and (labels := labels_of(path)):
+        # What a model's run leaves behind, such as Ultralytics' save_txt: numbers of classes, and no names.
+        data = DataYaml(names={number: f"class_{number}" for number in range(_most(path, labels) + 1)})
+    else:
+        data = read_yaml(path / DATA)
+    names = [data.names.get(number, f"class_{number}") for number in range(max(data.names, default=-1) + 1)]
+    return _Folder(root, data, ModelMeta.from_names(names))
 
 
-def _swapped(place: Path, old: str, new: str) -> Path:
-    """Return a place with the last folder of one name called otherwise: as tools look for labels."""
-    parts = list(place.parts)
-    last = len(parts) - 2 - parts[:-1][::-1].index(old)
-    return Path(*parts[:last], new, *parts[last + 1 :])
+def _most(root: Path, labels: set[str]) -> int:
+    """Return the highest number of a class."""
+    files = (root / label for label in labels if (root / label).is_file())
+    lines = (line for file in files for line in read_whole(file).decode(errors="replace").splitlines())
+    firsts = (line.split(maxsplit=1)[0] for line in lines if line.strip())
+    # A number of a hundred digits is damage, which is told where it is.
+    return max((int(first) for first in firsts if first.isdecimal() and len(first) < 5), default=-1)
 
 
 def _prediction(folder: _Folder, label: str, facts: JSONObject, index: int) -> Prediction:
     """Make the prediction of one picture."""
-    picture = None if facts else _picture(folder.path, Path(label))
-    file = folder.path / label
+    picture, file = picture_of(folder.path, Path(label)), folder.path / label
+    if picture is None and not facts:
+        raise SourceError(missing(folder.path, Path(label)))
     try:
-        size = _size(facts) if picture is None else _size_of(picture)
+        size = _size(facts) if facts or picture is None else upright_size(picture)
         text = read_whole(file).decode() if file.is_file() else ""
     except SourceError:
         raise
     except (ValueError, PredSessionError) as error:
         raise SourceError(f"{file}: {error}") from None
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    kinds = _kinds(facts, len(lines))
     found = [
-        _found(folder.data, line, size, f"{file}, line {number}")
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip()
+        _found(folder.data, line, size, place=f"{file}, line {number}", kind=kind)
+        for (number, line), kind in zip(lines, kinds, strict=True)
     ]
     try:
-        return prediction_from(
-            facts,
+        made = prediction_from(
+            _placed(facts, picture),
             size,
             found,
             meta=folder.meta,
@@ -125,19 +149,25 @@ def _prediction(folder: _Folder, label: str, facts: JSONObject, index: int) -> P
         )
     except (ValueError, PredSessionError) as error:
         raise SourceError(f"{file}: {error}") from None
+    return made if picture is None else with_copy(made, picture)
 
 
-def _picture(root: Path, label: Path) -> Path:
-    """Find the picture of a label."""
-    stem = root / _swapped(label, LABELS, IMAGES).with_suffix("")
-    for suffix in PICTURES:
-        for each in (suffix, suffix.upper()):
-            if (found := stem.with_name(stem.name + each)).is_file():
-                return found
-    raise SourceError(
-        f"{root / label}: the size of its picture is wanted, and there is no {stem}{{{','.join(PICTURES)}}}; "
-        "put it there (saving with images='copy' or 'link', --images, does)"
-    )
+def _placed(facts: JSONObject, picture: Path | None) -> JSONObject:
+    """Say where the picture is now, of which there may be a copy in the folder."""
+    said = facts.get("path")
+    if not facts or picture is None or not isinstance(said, str | None):
+        return facts
+    of_frame = facts.get("frame_index") is not None
+    return {**facts, "path": picture_path(said or "", picture, of_frame=of_frame)}
+
+
+def _kinds(facts: JSONObject, count: int) -> list[Outlined | None]:
+    """Return what our facts say of the lines; nothing where there are more or fewer of them by now."""
+    said = as_list(facts.get(OUTLINES))
+    known = {each.value: each for each in Outlined}
+    if len(said) != count:
+        return [None] * count
+    return [known.get(each) if isinstance(each, str) else None for each in said]
 
 
 def _size(facts: JSONObject) -> Size:
@@ -149,28 +179,11 @@ def _size(facts: JSONObject) -> Size:
     return Size(*sides)
 
 
-def _size_of(picture: Path) -> Size:
-    """Return the size of a picture that is upright, from its head."""
-    try:
-        with Image.open(picture) as image:
-            width, height = image.size
-            turned = image.getexif().get(ORIENTATION, 1) in (5, 6, 7, 8)
-    except (
-        OSError,
-        SyntaxError,
-        ValueError,
-        Image.DecompressionBombError,
-        Image.DecompressionBombWarning,
-    ) as e:
-        raise SourceError(f"{picture} is no picture whose size can be read ({e})") from None
-    return Size(height, width) if turned else Size(width, height)
-
-
-def _found(data: DataYaml, line: str, size: Size, place: str) -> Found:
+def _found(data: DataYaml, line: str, size: Size, *, place: str, kind: Outlined | None) -> Found:
     """Read one line."""
     try:
         title, numbers = _parts(data, line)
-        return _object(data, title, numbers, size)
+        return _object(data, title, numbers, size, kind)
     except ValueError as error:
         raise SourceError(f"{place}: {error}") from None
 
@@ -187,7 +200,7 @@ def _parts(data: DataYaml, line: str) -> tuple[str, list[float]]:
     return data.names[number], numbers
 
 
-def _object(data: DataYaml, title: str, numbers: Sequence[float], size: Size) -> Found:
+def _object(data: DataYaml, title: str, numbers: Sequence[float], size: Size, kind: Outlined | None) -> Found:
     """Return the object that a line's numbers say."""
     extra = data.keypoints * data.numbers
     if extra and len(numbers) in (4 + extra, 5 + extra):
@@ -199,9 +212,12 @@ def _object(data: DataYaml, title: str, numbers: Sequence[float], size: Size) ->
     if len(numbers) < 6:
         return Found(title=title, box=_box(numbers, size), score=_float32(score))
     ring = np.array(numbers[: len(numbers) // 2 * 2]).reshape(-1, 2) * size
-    x1, y1, x2, y2 = np.hstack((ring.min(axis=0), ring.max(axis=0))).astype(np.float32).tolist()
-    mask = None if is_box(ring) else mask_within(ring)
-    rings = None if is_box(ring) or mask is not None else [ring.astype(np.float32)]
+    end = ring.max(axis=0) + (kind is Outlined.PIXELS)
+    x1, y1, x2, y2 = np.hstack((ring.min(axis=0), end)).astype(np.float32).tolist()
+    # Of others' files nobody knows more than what it looks like.
+    boxed = kind is Outlined.BOX or (kind is None and is_box(ring))
+    mask = mask_within(ring) if kind is Outlined.MASK or (kind is None and not boxed) else None
+    rings = None if boxed or mask is not None else [ring.astype(np.float32)]
     return Found(title=title, box=(x1, y1, x2, y2), score=_float32(score), mask=mask, rings=rings)
 
 

@@ -48,6 +48,10 @@ class DataYaml:
         Names of the keypoints, as far as they are told.
     flips : sequence of int
         For each keypoint, which one it becomes in a mirror; empty where that is not known.
+    unused : sequence of int
+        Numbers whose names are none of a class: we made them up, as tools want all of them.
+    root : str
+        Where the data are, as the file says it; empty for its own folder.
     """
 
     names: Mapping[int, str] = field(default_factory=dict)
@@ -55,6 +59,8 @@ class DataYaml:
     numbers: int = 3
     keypoint_names: Sequence[str] = ()
     flips: Sequence[int] = ()
+    unused: Sequence[int] = ()
+    root: str = ""
 
 
 def to_yaml(data: DataYaml) -> bytes:
@@ -73,6 +79,8 @@ def to_yaml(data: DataYaml) -> bytes:
     names = _without_gaps(data.names)
     lines = [f"nc: {len(names)}", "names:" if names else "names: {}"]
     lines += [f"  {number}: {quoted(name)}" for number, name in enumerate(names)]
+    if unused := [number for number in range(len(names)) if number not in data.names]:
+        lines.append(f"unused: {unused}")
     if data.keypoints:
         lines.append(f"kpt_shape: [{data.keypoints}, {data.numbers}]")
         if data.flips:
@@ -153,7 +161,22 @@ def _data(known: Mapping[str, JSON]) -> DataYaml:
         raise ValueError(f"kpt_shape: {shape} is not [keypoints, 2 or 3]")
     told = known.get("kpt_names")
     first = next(iter(told.values()), None) if isinstance(told, Mapping) else told
-    return DataYaml(by_number, shape[0], shape[1], _texts(first) if isinstance(first, list) else ())
+    return DataYaml(
+        by_number,
+        shape[0],
+        shape[1],
+        _texts(first) if isinstance(first, list) else (),
+        flips=_numbers(known.get("flip_idx")),
+        unused=_numbers(known.get("unused")),
+        root=str(known.get("path") or ""),
+    )
+
+
+def _numbers(value: JSON) -> list[int]:
+    """Return a list of whole numbers; an empty one for whatever else others write there."""
+    items = value if isinstance(value, list) else []
+    numbers = [int(each) for each in items if isinstance(each, str) and each.isdecimal()]
+    return numbers if len(numbers) == len(items) else []
 
 
 def _texts(value: JSON) -> list[str]:

@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from predsession import ItemError, Prediction, Size
+from predsession import ItemError, Prediction, Size, SourceError, read_predictions
+from predsession.export.classes import ClassTable
 from predsession.export.jsonl import JsonlWriter
 from predsession.export.names import OutputNames
 from predsession.export.places import Places
+from predsession.export.reading import format_of
 
 
 def prediction(path: str | None, name: str = "", index: int = 0) -> Prediction:
@@ -82,3 +85,60 @@ def test_many_pictures_of_one_name(tmp_path: Path) -> None:
     assert [places.place(one) for one in found] == given
     once = Places(str(tmp_path))
     assert len({once.place(one) for one in found * 2}) == 4000
+
+
+def test_places_of_frames() -> None:
+    """A frame has its number once: also where its path is that of its own picture, but not that of a clip."""
+    paths = {
+        "v/clip.mp4": "v/clip_000003.png",
+        "v/clip_000003.png": "v/clip_000003.png",
+        "v/clip_000003.mp4": "v/clip_000003_000003.png",
+        "v/clip_000004.png": "v/clip_000004_000003.png",
+    }
+    for path, place in paths.items():
+        one = Prediction.from_arrays(size=Size(8, 8), boxes=np.zeros((0, 4)), path=path, frame_index=3)
+        assert Places(".").place(one).as_posix() == place
+
+
+def test_a_class_of_no_model_comes_behind(tmp_path: Path) -> None:
+    """Of all that are known: numbers that a file has, those of the model, then what it does not know."""
+    table = ClassTable()
+    table.keep({0: "old", 4: "older"})
+    table.learn(
+        Prediction.from_arrays(size=Size(8, 8), boxes=[[0, 0, 1, 1]], classes=["b"], class_names=["a", "b"])
+    )
+    assert [table.number(each) for each in ("old", "older", "b", "a", "new", "newer")] == [0, 4, 1, 5, 6, 7]
+    assert table.titles == {0: "old", 1: "b", 4: "older", 5: "a", 6: "new", 7: "newer"}
+
+
+VOC = "<annotation><filename>a.jpg</filename><size><width>9</width><height>8</height></size></annotation>"
+
+
+def test_formats_are_recognised(tmp_path: Path) -> None:
+    """By what stands in a file, wherever it stands, and by what lies in a folder."""
+    large = "A" * 100_000
+    files = {
+        "a.json": ({"imageData": large, "shapes": []}, "labelme"),
+        "b.json": ({"shapes": [{"label": "annotations", "flags": {"images": 1}}]}, "labelme"),
+        "c.json": ({"info": {"shapes": 1, "imagePath": "x"}, "images": []}, "coco"),
+        "d.json": ({"annotations": [{"imageData": large}]}, "coco"),
+    }
+    for name, (document, wanted) in files.items():
+        (tmp_path / name).write_text(json.dumps(document, indent=1))
+        assert format_of(None, tmp_path / name).name == wanted
+    (tmp_path / "a.XML").write_text(VOC)
+    assert [each.size for each in read_predictions(tmp_path / "a.XML")] == [(9, 8)]
+    folders = {
+        "supervisely": ("ann/1.jpg.json", "img/1.jpg"),
+        "yolo": ("train/labels/1.txt",),
+        "voc": ("1.xml", ".idea/x.json"),
+        "labelme": ("1.json", ".idea/x.xml", "meta.json/1.jpg"),
+    }
+    for wanted, places in folders.items():
+        for place in places:
+            (tmp_path / wanted / place).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / wanted / place).write_text("{}")
+        assert format_of(None, tmp_path / wanted).name == wanted
+    (tmp_path / "labelme" / "1.json").write_text('{"images": []}')
+    with pytest.raises(SourceError, match=r"1\.json looks like a COCO document; name it instead"):
+        format_of(None, tmp_path / "labelme")

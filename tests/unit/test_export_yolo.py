@@ -15,12 +15,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from predictions import found, zoo
+from predictions import Black, found, zoo
 
 from predsession import ItemError, Prediction, SourceError, read_predictions, save_predictions
 from predsession.export.bridged import join, mask_within
 from predsession.export.target import Existing, Target
 from predsession.export.yolo import Task, YoloWriter
+from predsession.export.yolo_reading import read_yolo
 from predsession.export.yolo_yaml import DataYaml, parse, read_yaml, to_yaml
 from predsession.wire.geometry import MaskCrop
 from predsession.wire.meta import ClassInfo, ModelMeta
@@ -186,9 +187,54 @@ def test_polygons_and_boxes_among_outlines(tmp_path: Path) -> None:
     saved = save_predictions([one], tmp_path / "x", "yolo-segment")
     assert saved.left_out == {"holes": 1, "boxes": 1}
     (again,) = read_predictions(tmp_path / "x")
+    assert np.abs(again.boxes[:2] - one.boxes[:2]).max() < 1e-3
     assert again.shapes == ("rectangle", "polygon", "polygon")
     assert again.boxes[0].tolist() == [1.5, 2, 9, 9]
     assert np.abs(again.polygons[2][0] - one.polygons[2][0]).max() < 1e-3
+
+
+def outlined(**more: object) -> Prediction:
+    """Return a picture with each kind of outline that a line does not tell from another."""
+    mask = np.ones((4, 5), np.bool_)
+    square, angle = [[8, 8], [20, 8], [20, 16], [8, 16]], [[1, 1], [9, 1], [9, 5], [5, 5], [5, 9], [1, 9]]
+    arrays = {
+        "size": (64, 48),
+        "boxes": [[3, 2, 8, 6], [8, 8, 21, 17], [8, 8, 20, 16], [1.02, 1, 9.02, 49.56], [1, 1, 10, 10],
+                  [2.25, 3, 9, 9], [5, 6, 8, 9], [4, 4, 5, 5]],
+        "masks": [MaskCrop(3, 2, mask), *[None] * 7],
+        "polygons": [None, square, square, [[1.02, 1], [8.02, 1], [4, 48.56]], angle,
+                     None, [[5, 6], [7, 8]], [[4, 4]]],
+    }  # fmt: skip
+    return Prediction.from_arrays(**{**arrays, **more})
+
+
+def test_outlines_are_what_they_were(tmp_path: Path) -> None:
+    """A mask that is a rectangle, a polygon that looks like a mask or a box, and where its box ends."""
+    one = outlined()
+    saved = save_predictions([one], tmp_path / "x", "yolo-segment")
+    assert saved.left_out == {"parts outside the picture": 1}  # 48.56 of 48, which the box then has, too
+    (again,) = read_predictions(tmp_path / "x")
+    assert again.shapes == one.shapes
+    assert np.abs(np.delete(again.boxes - one.boxes, 3, axis=0)).max() < 1e-3
+    assert np.abs(again.boxes[3] - [1.02, 1, 9.02, 49]).max() < 1e-3
+    assert (again.mask_crops[0].mask == one.mask_crops[0].mask).all()
+    assert again.polygons[4][0].tolist() == one.polygons[4][0].tolist()
+
+
+def test_outlines_whose_label_was_changed(tmp_path: Path) -> None:
+    """Are what they look like: what our file says is of other lines."""
+    save_predictions([outlined()], tmp_path, "yolo-segment")
+    (label,) = (tmp_path / "labels").iterdir()
+    label.write_text("".join(label.read_text().splitlines(keepends=True)[1:5]))
+    (again,) = read_predictions(tmp_path)
+    assert again.shapes == ("rectangle", "rectangle", "polygon", "bitmap")
+    assert again.boxes[0].tolist() == [8, 8, 20, 16]
+
+
+def test_what_outlines_cannot_say_is_counted(tmp_path: Path) -> None:
+    """How opaque a mask is."""
+    saved = save_predictions([zoo()], tmp_path / "x", "yolo-segment")
+    assert saved.left_out["alpha masks"] == zoo().shapes.count("alpha_mask") > 0
 
 
 def test_what_lies_outside(tmp_path: Path) -> None:
@@ -294,6 +340,92 @@ def test_a_killed_run_leaves_a_folder_that_can_be_read(tmp_path: Path) -> None:
     assert next(read_predictions(tmp_path / "x")) == again[0]
 
 
+def test_what_stays_in_a_folder_keeps_its_meaning(tmp_path: Path) -> None:
+    """One of three is written again, as another class: the others stay, with or without pictures."""
+    for how in (None, "copy"):
+        root = tmp_path / str(how)
+        some = [
+            found(classes=["cat", "cat"], path=picture(root / "in" / f"{name}.png"), index=index)
+            for index, name in enumerate("abc")
+        ]
+        save_predictions(some, root / "x", "yolo", images=how)
+        dog = found(classes=["dog", "cow"], class_names=["dog", "cow"], path=some[0].path)
+        save_predictions([dog], root / "x", "yolo", images=how, overwrite=True)
+        again = {each.name: each for each in read_predictions(root / "x")}
+        assert {name: each.classes.tolist() for name, each in again.items()} == {
+            "a.png": ["dog", "cow"], "b.png": ["cat", "cat"], "c.png": ["cat", "cat"]
+        }  # fmt: skip
+        told = yaml.safe_load((root / "x" / "data.yaml").read_text())["names"]
+        assert told == {0: "cat", 1: "cow", 2: "dog"}
+        assert sorted(each.name for each in (root / "x").glob("*.*")) == ["data.yaml", "predsession.jsonl"]
+
+
+def test_a_run_that_is_killed_while_it_writes_over_a_folder(tmp_path: Path) -> None:
+    """Everything can be read at any time; the next run goes on, and leaves nothing beside."""
+    some = [found(classes=["a", "b"], path=f"{index}.jpg", index=index) for index in range(4)]
+    save_predictions(some, tmp_path, "yolo", root=".")
+    before = {each: each.read_bytes() for each in tmp_path.rglob("*.*")}
+
+    def over(existing: Existing, count: int) -> None:
+        with YoloWriter(Target(path=tmp_path, root=".", existing=existing), Task.DETECT) as writer:
+            for each in some[:count]:
+                writer.write(each)
+                assert len(list(read_yolo(tmp_path))) == 4
+            if existing is Existing.RESUME:
+                writer.finish()
+
+    over(Existing.OVERWRITE, 1)
+    over(Existing.OVERWRITE, 2)
+    assert sorted(each.index for each in read_predictions(tmp_path)) == [0, 1, 2, 3]
+    over(Existing.RESUME, 3)
+    assert {each: each.read_bytes() for each in tmp_path.rglob("*.*")} == before
+
+
+def test_a_folder_of_others_that_is_written_over(tmp_path: Path) -> None:
+    """Its classes keep their numbers, its description stays as it is while it says all there is to say."""
+    text = "names: [a, b]\ntrain: here # and there\n"
+    root = theirs(tmp_path / "x", "1 0.5 0.5 1 1\n", data=text)
+    save_predictions([found(classes=["b", "a"], name="n.png")], root, "yolo", overwrite=True)
+    assert (root / "data.yaml").read_text() == text
+    assert texts(root)["n.txt"].split()[0] == "1"
+    save_predictions([found(classes=["z", "b"], name="m.png")], root, "yolo", overwrite=True)
+    assert read_yaml(root / "data.yaml").names == {0: "a", 1: "b", 2: "z"}
+    (root / "data.yaml").write_text("names: a\n")
+    with pytest.raises(SourceError, match=r"data\.yaml: 'a' is no list of names"):
+        save_predictions([found()], root, "yolo", overwrite=True)
+
+
+def test_names_that_were_made_up_are_no_classes(tmp_path: Path) -> None:
+    """A number without a class gets its class when the folder is written over."""
+    names = [f"c{number}" for number in range(4)]
+    known = Prediction.from_json(found(classes=["c3", "c1"], class_names=names, name="a.png").to_json())
+    save_predictions([known], tmp_path, "yolo")
+    assert read_yaml(tmp_path / "data.yaml").unused == [0, 2]
+    save_predictions([found(classes=["c0", "c2"], class_names=names, name="b.png")], tmp_path, "yolo",
+                     overwrite=True)  # fmt: skip
+    data = read_yaml(tmp_path / "data.yaml")
+    assert (data.names, data.unused) == (dict(enumerate(names)), [])
+    assert [each.class_ids.tolist() for each in read_predictions(tmp_path)] == [[0, 2], [3, 1]]
+
+
+def test_other_keypoints_are_refused(tmp_path: Path) -> None:
+    """Lines of two lengths are nothing that a tool could read; the same keypoints can be added, and boxes."""
+
+    def posed(*names: str, name: str) -> Prediction:
+        return Prediction.from_arrays(
+            size=(64, 48), boxes=[[1, 1, 33, 33]], keypoints=[[[3, 4, 1]] * len(names)], classes=["person"],
+            meta=body(*names), name=name,
+        )  # fmt: skip
+
+    save_predictions([posed("nose", "tail", name="a")], tmp_path, "yolo-pose")
+    save_predictions([posed("nose", "tail", name="b")], tmp_path, "yolo-pose", overwrite=True)
+    save_predictions([found(classes=["person"] * 2, name="c")], tmp_path, "yolo", overwrite=True)
+    shapes = {each.name: each.shapes for each in read_predictions(tmp_path)}
+    assert shapes == {"a": ("graph",), "b": ("graph",), "c": ("rectangle", "rectangle")}
+    with pytest.raises(SourceError, match=r"says 2 keypoints \(nose, tail\), and these have 1 \(head\)"):
+        save_predictions([posed("head", name="d")], tmp_path, "yolo-pose", overwrite=True)
+
+
 def test_a_run_that_gets_nothing_leaves_nothing(tmp_path: Path) -> None:
     """The same folder can be named again; a run without a picture is a folder all the same."""
 
@@ -303,7 +435,7 @@ def test_a_run_that_gets_nothing_leaves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         save_predictions(broken(), tmp_path / "x", "yolo")
-    assert not list((tmp_path / "x").iterdir())
+    assert not (tmp_path / "x").exists()
     saved = save_predictions([ItemError("x", name="x", reason="y")], tmp_path / "x", "yolo")
     assert (saved.predictions, saved.left_out) == (0, {"item errors": 1})
     assert list(read_predictions(tmp_path / "x")) == []
@@ -437,6 +569,69 @@ def test_folders_of_others(tmp_path: Path) -> None:
     assert (none.name, len(none), none.size) == ("none.jpg", 0, (10, 10))
     assert other.boxes.round(4).tolist() == [[1, 2, 9, 18]]
     assert [each.index for each in (one, none, other)] == [0, 1, 2]
+
+
+def test_labels_beside_pictures(tmp_path: Path) -> None:
+    """As labelImg puts them: classes.txt names the classes, also where there is none, and is no label."""
+    for inner in ("", "images/", "labels/"):
+        root = tmp_path / (inner or "bare")
+        place = root / inner if inner else root / "deep"
+        picture(place / "1.jpg", (100, 50))
+        picture(root / "chart.png")
+        (place / "1.txt").write_text("1 0.5 0.5 1 1\n")
+        listed = place if inner else root
+        (listed / "classes.txt").write_text("cat\ndog\n")
+        (one,) = read_predictions(root) if inner != "labels/" else read_predictions(root, "yolo")
+        assert (one.path, one.classes.tolist(), one.size) == (str(place / "1.jpg"), ["dog"], (100, 50))
+        (root / "data.yaml").write_text("names: [x, y]\n")
+        assert [each.classes.tolist() for each in read_predictions(root)] == [["y"]]
+
+
+def test_what_a_run_of_ultralytics_leaves(tmp_path: Path) -> None:
+    """Pictures, and labels beside them in a folder; nothing says what the classes are called."""
+    picture(tmp_path / "bus.jpg", (100, 50))
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels" / "bus.txt").write_text("5 0.5 0.5 1 1 0.75\n0 0.5 0.5 1 1 0.5\n")
+    (one,) = read_predictions(tmp_path)
+    assert (one.classes.tolist(), one.class_ids.tolist()) == (["class_5", "class_0"], [5, 0])
+    assert (one.scores.tolist(), one.size, one.name) == ([0.75, 0.5], (100, 50), "bus.jpg")
+
+
+def test_descriptions_by_other_names(tmp_path: Path) -> None:
+    """coco8.yaml in its folder, by its own path, outside of it with `path:`; nothing at all is an error."""
+    root = theirs(tmp_path / "d", "1 0.5 0.5 1 1\n")
+    (root / "data.yaml").rename(root / "coco8.yaml")
+    outside = tmp_path / "outside.yml"
+    outside.write_text("path: d # root\nnames:\n  0: a\n  1: c\n")
+    for place, name in ((root, "b"), (root / "coco8.yaml", "b"), (outside, "c")):
+        (one,) = read_predictions(place)
+        assert (one.path, one.classes.tolist()) == (str(root / "images/train/1.PNG"), [name])
+    outside.write_text("names: [a]\n")
+    (tmp_path / "d").rename(tmp_path / ".hidden")
+    with pytest.raises(SourceError, match="no labels, neither in folders called labels nor beside pictures"):
+        list(read_predictions(outside))
+
+
+def test_frames_have_their_copies(tmp_path: Path) -> None:
+    """A frame stays one of its clip, its picture is the copy, and saved again it has the same place."""
+    one = found(path="vid/clip.mp4", frame_index=3, loader=Black())
+    save_predictions([one], tmp_path / "x", "yolo", images="copy")
+    (again,) = read_predictions(tmp_path / "x")
+    assert (again.path, again.frame_index) == ("vid/clip.mp4", 3)
+    assert again.load_image().shape == (48, 64, 3)
+    save_predictions([again], tmp_path / "y", "yolo", images="copy")
+    assert list(texts(tmp_path / "y")) == list(texts(tmp_path / "x"))
+    (there,) = (tmp_path / "y" / "images").rglob("*.png")
+    assert there.name == "clip_000003.png"
+
+
+def test_a_picture_that_has_gone_has_its_copy(tmp_path: Path) -> None:
+    """While it is there, it is itself."""
+    path = picture(tmp_path / "in" / "a.png")
+    save_predictions([found(path=path)], tmp_path / "x", "yolo", images="copy")
+    assert [each.path for each in read_predictions(tmp_path / "x")] == [path]
+    Path(path).unlink()
+    assert [each.path for each in read_predictions(tmp_path / "x")] == [str(tmp_path / "x/images/a.png")]
 
 
 def test_a_picture_that_lies_on_its_side(tmp_path: Path) -> None:
