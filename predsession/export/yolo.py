@@ -252,6 +252,8 @@ class YoloWriter(Foldered):
             lost.pop(word, None)
         if prediction.track_ids is not None:
             lost["tracks"] += int((prediction.track_ids >= 0).sum())
+        if "" in self._ids:  # the keypoint of a point: it comes back as one of an object that has a box
+            lost["points"] += prediction.shapes.count("point")
         if not self._target.scores:
             lost["scores"] += sum(without_score(tags)[1] for tags in prediction.object_tags)
         self.left_out += +Counter(lost)

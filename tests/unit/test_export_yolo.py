@@ -277,6 +277,18 @@ def test_poses(tmp_path: Path) -> None:
     assert again.shapes == ("graph", "rectangle")
 
 
+def test_points_among_poses(tmp_path: Path) -> None:
+    """Where they are all there is, they keep their places, and become objects with one keypoint: counted."""
+    whole = zoo()
+    points = whole.where(np.array([each == "point" for each in whole.shapes]))
+    one = Prediction.from_json({**points.to_json(), "class_info": []})
+    saved = save_predictions([one], tmp_path / "x", "yolo-pose")
+    assert saved.left_out["points"] == len(one) > 0
+    (again,) = read_predictions(tmp_path / "x")
+    assert set(again.shapes) == {"graph"}
+    assert np.abs(again.keypoints - one.keypoints).max() < 1e-3
+
+
 def test_keypoints_that_come_later(tmp_path: Path) -> None:
     """What was written before a keypoint was known is filled up: tools refuse lines of two lengths."""
     bare = found(scores=[0.5, 0.25], path="a.jpg")
