@@ -22,7 +22,7 @@ extensions = [
     "commandline",
     "publicnames",
 ]
-exclude_patterns = ["extensions"]
+exclude_patterns = ["extensions", "package.md"]  # the latter is what a package index shows
 templates_path: list[str] = []
 
 # Markdown. A heading's anchor is the one that a forge gives it, so that one link serves both.

@@ -40,13 +40,14 @@ def test_the_sdist_makes_the_same_wheel(packages: Packages) -> None:
 
 
 def test_the_sdist_has_what_a_build_and_a_reader_need(packages: Packages) -> None:
-    """Source, licences, the front page's documents; the tests need a clone, and are left to it."""
+    """Source, licences, front pages; the tests and the other documents need a clone, and are left to it."""
     with tarfile.open(packages.sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     needed = {"pyproject.toml", "LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "predsession/py.typed"}
     assert needed <= names
+    assert {name for name in names if name.startswith("docs/")} == {"docs/package.md"}
     tops = {name.partition("/")[0] for name in names}
-    assert tops <= {"predsession", "PKG-INFO", ".gitignore", *needed}
+    assert tops <= {"predsession", "docs", "PKG-INFO", ".gitignore", *needed}
 
 
 def test_the_wheel_has_all_of_the_package(packages: Packages) -> None:
@@ -65,8 +66,11 @@ def test_the_wheel_has_all_of_the_package(packages: Packages) -> None:
 
 
 def test_what_the_metadata_promises(packages: Packages) -> None:
-    """Licence, README, and the Pythons that are supported."""
+    """Licence, a description with no link that only a clone can follow, the Pythons that are supported."""
     found = metadata(packages.wheel)
+    text = str(found.get_payload())
+    assert text.startswith("# predsession\n")
+    assert [link for link in re.findall(r"\]\(([^)]+)\)", text) if not re.match("https?:", link)] == []
     assert found["License-Expression"] == "Apache-2.0"
     assert found["Description-Content-Type"] == "text/markdown"
     assert found["Requires-Python"] == f">={VERSIONS[0]}"
