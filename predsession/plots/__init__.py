@@ -9,7 +9,7 @@ Needs the extra ``plot``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,23 +17,33 @@ import numpy.typing as npt
 
 from predsession.errors import ItemError, MissingExtraError
 from predsession.plots.counting import Course, Found
+from predsession.plots.lettering import Lettering, write_legend
 from predsession.prediction import Prediction
+from predsession.prediction.given import check_number, several
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
+    from matplotlib.lines import Line2D
 
 __all__ = ["classes", "objects_over_time", "scores"]
 
+_LONGER = 2.5
+"""How many times as long as the longest class's bar that of all others may be."""
 
-def classes(predictions: Iterable[Prediction | ItemError], *, top: int = 20, ax: Axes | None = None) -> Axes:
+
+def classes(
+    predictions: Prediction | Iterable[Prediction | ItemError], *, top: int = 20, ax: Axes | None = None
+) -> Axes:
     """Plot how many objects of each class were found, the most frequent on top.
 
     Parameters
     ----------
-    predictions : iterable of Prediction or ItemError
+    predictions : iterable of Prediction or ItemError, or one Prediction
         Consumed once, a session as it is; item errors are passed over.
     top : int
-        How many classes have a bar of their own; the others share one.
+        How many classes have a bar of their own; the others share one. Where it is far longer than all of
+        those, it ends at the plot's edge, and says so.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new figure of fitting height.
 
@@ -49,7 +59,7 @@ def classes(predictions: Iterable[Prediction | ItemError], *, top: int = 20, ax:
     ValueError
         If `top` is no whole number above 0.
     """
-    _check_top(top)
+    top = check_number("top", top)
     _need_matplotlib()
     found = Found()
     for prediction in _read(predictions):
@@ -58,11 +68,16 @@ def classes(predictions: Iterable[Prediction | ItemError], *, top: int = 20, ax:
     counts = [found.count(name) for name in names]
     axes = _axes(ax, 6.4, max(1.6, 0.9 + 0.27 * len(names)))
     labels = [found.label(name) for name in names]
+    lettering = Lettering(labels)
     bars = axes.barh(range(len(names)), counts, color=[found.ink(name) for name in names], height=0.75)
-    axes.bar_label(bars, labels=[f"{count:,}" for count in counts], padding=3, fontsize="small")
-    axes.set_yticks(range(len(names)), labels=labels)
-    axes.invert_yaxis()
     axes.margins(x=0.12, y=0.02)
+    said = [f"{count:,}" for count in counts]
+    if names and names[-1] is None and counts[-1] > _LONGER * counts[0]:
+        said[-1] = _cut(axes, counts)
+    axes.bar_label(bars, labels=said, padding=3, fontsize="small")
+    axes.set_yticks(range(len(names)), labels=[lettering.text(label) for label in labels])
+    lettering.dress(axes.get_yticklabels())
+    axes.invert_yaxis()
     axes.set_xlabel("objects")
     axes.set_title(f"{found.objects:,} objects in {found.pictures:,} pictures")
     _whole_numbers(axes, "x")
@@ -70,18 +85,23 @@ def classes(predictions: Iterable[Prediction | ItemError], *, top: int = 20, ax:
 
 
 def scores(
-    predictions: Iterable[Prediction | ItemError], *, bins: int = 20, top: int = 6, ax: Axes | None = None
+    predictions: Prediction | Iterable[Prediction | ItemError],
+    *,
+    bins: int = 20,
+    top: int = 6,
+    ax: Axes | None = None,
 ) -> Axes:
     """Plot how sure the model was: a histogram of scores, each class with its share of the bars.
 
     Parameters
     ----------
-    predictions : iterable of Prediction or ItemError
+    predictions : iterable of Prediction or ItemError, or one Prediction
         Consumed once, a session as it is; item errors are passed over.
     bins : int
         How many bars from 0 to 1; a score outside is counted in the last one on its side.
     top : int
-        How many classes have a colour of their own, the most frequent; the others share one.
+        How many classes have a colour of their own, the most frequent; the others share one. A legend names
+        up to 48.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new figure.
 
@@ -99,8 +119,7 @@ def scores(
     ProtocolError
         If an object is damaged.
     """
-    _check_top(bins, "bins")
-    _check_top(top)
+    bins, top = check_number("bins", bins), check_number("top", top)
     _need_matplotlib()
     found, columns = Found(), dict[str, npt.NDArray[np.int64]]()
     for prediction in _read(predictions):
@@ -110,13 +129,14 @@ def scores(
             counted = np.bincount(places[prediction.classes == name], minlength=bins)
             columns[name] = columns.get(name, 0) + counted
     axes = _axes(ax, 6.4, 3.6)
-    edges, base = np.linspace(0, 1, bins + 1), np.zeros(bins)
-    for name in found.ranked(top):
+    edges, base, names = np.linspace(0, 1, bins + 1), np.zeros(bins), found.ranked(top)
+    drawn: list[BarContainer | Line2D] = []
+    for name in names:
         heights = np.sum([columns[each] for each in found.members(name)], axis=0)
-        axes.bar(
+        drawn.append(axes.bar(
             edges[:-1], heights, 1 / bins, base, align="edge", color=found.ink(name), label=found.label(name),
             edgecolor=axes.get_facecolor(), linewidth=0.5,
-        )  # fmt: skip
+        ))  # fmt: skip
         base += heights
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1.06 * max(base.max(), 1))
@@ -124,12 +144,12 @@ def scores(
     axes.set_ylabel("objects")
     axes.set_title(f"Scores of {found.objects:,} objects")
     _whole_numbers(axes, "y")
-    _legend(axes, found, beside=ax is None)
+    write_legend(axes, drawn, [found.label(name) for name in names], beside=ax is None)
     return _finished(axes, "y", empty=not found.objects)
 
 
 def objects_over_time(
-    predictions: Iterable[Prediction | ItemError], *, top: int = 6, ax: Axes | None = None
+    predictions: Prediction | Iterable[Prediction | ItemError], *, top: int = 6, ax: Axes | None = None
 ) -> Axes:
     """Plot how many objects of each class are in a clip's picture, from its beginning to its end.
 
@@ -153,18 +173,20 @@ def objects_over_time(
     MissingExtraError
         Without matplotlib.
     ValueError
-        If `top` is no whole number above 0, or a prediction is of no clip.
+        If `top` is no whole number above 0, or predictions are of no clip, of several, or out of order.
     """
-    _check_top(top)
+    top = check_number("top", top)
     _need_matplotlib()
     found, course = Found(), Course()
     for prediction in _read(predictions):
         found.add(prediction)
         course.add(prediction)
     axes = _axes(ax, 7.2, 3.4)
-    for name in found.ranked(top):
+    names = found.ranked(top)
+    drawn: list[BarContainer | Line2D] = []
+    for name in names:
         heights = course.means(found.members(name))
-        axes.step(
+        drawn += axes.step(
             course.times(), heights, where="post", color=found.ink(name), label=found.label(name),
             linewidth=1.6, zorder=2.5 if name is not None else 1.5, alpha=1 if name is not None else 0.6,
         )  # fmt: skip
@@ -174,19 +196,13 @@ def objects_over_time(
     axes.set_ylim(bottom=0)
     axes.margins(x=0)
     _whole_numbers(axes, "y")
-    _legend(axes, found, beside=ax is None)
+    write_legend(axes, drawn, [found.label(name) for name in names], beside=ax is None)
     return _finished(axes, "y", empty=not found.objects)
 
 
-def _read(predictions: Iterable[Prediction | ItemError]) -> Iterable[Prediction]:
+def _read(predictions: Prediction | Iterable[Prediction | ItemError]) -> Iterable[Prediction]:
     """Return the predictions among the outcomes."""
-    return (each for each in predictions if not isinstance(each, ItemError))
-
-
-def _check_top(value: object, name: str = "top") -> None:
-    """Refuse what is no number of classes or bars."""
-    if not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1, not {value!r}")
+    return (each for each in several(predictions) if not isinstance(each, ItemError))
 
 
 def _need_matplotlib() -> None:
@@ -215,16 +231,14 @@ def _whole_numbers(axes: Axes, which: Literal["x", "y"]) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-def _legend(axes: Axes, found: Found, *, beside: bool) -> None:
-    """Say which colour is which class: beside the plot, where the figure is ours and has room for it."""
-    if not found.objects:
-        return
-    if beside:
-        axes.legend(
-            loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, frameon=False, fontsize="small"
-        )
-    else:
-        axes.legend(frameon=False, fontsize="small")
+def _cut(axes: Axes, counts: Sequence[int]) -> str:
+    """Let the last bar run out of the plot, or the others were a hair's breadth; say so in it."""
+    axes.set_xlim(0, _LONGER * counts[0])
+    axes.text(
+        0.985, len(counts) - 1, f"{counts[-1]:,}, longer than the plot »", fontsize="small",
+        transform=axes.get_yaxis_transform(), ha="right", va="center_baseline",
+    )  # fmt: skip
+    return ""
 
 
 def _finished(axes: Axes, numbers: Literal["x", "y"], *, empty: bool) -> Axes:

@@ -75,6 +75,7 @@ class Course:
         self._frames: list[int] = []
         self._bins: list[Counter[str]] = []
         self._end = 0.0
+        self._last = ("", -1)
 
     def add(self, prediction: Prediction) -> None:
         """Count a frame's objects."""
@@ -85,6 +86,7 @@ class Course:
         time = prediction.timestamp if self.has_clock else prediction.frame_index
         if time is None:
             raise ValueError(f"frame {prediction.frame_index} has no time, though frames before it have")
+        self._check_order(prediction, float(time))
         if not self._bins or self._frames[-1] == self.per_bin:
             self._halve()
             self._begins.append(float(time))
@@ -93,6 +95,18 @@ class Course:
         self._frames[-1] += 1
         self._bins[-1].update(prediction.counts())
         self._end = float(time)
+        self._last = prediction.name, prediction.frame_index
+
+    def _check_order(self, prediction: Prediction, time: float) -> None:
+        """Refuse a frame that is not after the one before: a line would run back."""
+        name, number = self._last
+        frame = prediction.frame_index
+        if self._bins and (frame is None or frame <= number or time < self._end):
+            before = f"frame {number}" + (f" of {name}" if name != prediction.name else "")
+            raise ValueError(
+                f"frame {frame} of {prediction.name or 'a clip'} comes after {before}: wanted are the frames "
+                "of one clip, in order"
+            )
 
     def _halve(self) -> None:
         """Join neighbours, where there are too many bins."""

@@ -5,16 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 
 import predsession
 from predsession import ItemError, Prediction, plots
 from predsession.errors import MissingExtraError
+from predsession.plots import lettering
 
 NAMES = [f"class {number}" for number in range(80)]
 
@@ -125,8 +130,9 @@ def test_what_cannot_be_plotted_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     """Pictures have no time, no class is no number of classes; without matplotlib nothing is consumed."""
     with pytest.raises(ValueError, match="no frame of a clip"):
         plots.objects_over_time([Prediction.from_arrays(size=(9, 9))])
-    with pytest.raises(ValueError, match="top must be"):
-        plots.classes([], top=0)
+    for wrong in (0, True, 2.5, "3"):
+        with pytest.raises(ValueError, match="top must be"):
+            plots.classes([], top=wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="bins must be"):
         plots.scores([], bins=0)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -134,3 +140,109 @@ def test_what_cannot_be_plotted_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(MissingExtraError, match=r"predsession\[plot\]"):
         plots.classes(source)
     assert next(source)
+
+
+def test_one_prediction_and_numpy_s_numbers() -> None:
+    """A prediction alone is as good as a list of it; a number of NumPy's as good as one of Python's."""
+    assert bars(plots.classes(frame(0, [3, 3, 5]), top=np.int64(1))) == {"class 3": 2, "class 5": 1}
+    assert plots.objects_over_time(frame(0, [1])).get_lines()
+
+
+@pytest.mark.parametrize("plot", [plots.scores, plots.objects_over_time])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_legend_names_every_class(plot: object, own: bool) -> None:
+    """A class may begin with a line; its colour is that of what was drawn for it."""
+    p = replace(
+        Prediction.from_arrays(
+            size=(64, 48), boxes=[[1, 1, 9, 9]] * 3, classes=["_one", "two", "_one"], frame_index=0
+        ),
+        timestamp=0.0,
+    )
+    axes = drawn(plot([p], ax=plt.subplots()[1] if own else None))  # type: ignore[operator]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["_one", "two"]
+    colors = [p.meta.color(name) for name in ("_one", "two")]
+    handles = [
+        each.get_facecolor() if hasattr(each, "get_facecolor") else mpl.colors.to_rgb(each.get_color())
+        for each in axes.get_legend().legend_handles
+    ]
+    assert [tuple(round(255 * part) for part in each[:3]) for each in handles] == colors
+
+
+@pytest.mark.parametrize("plot", [plots.scores, plots.objects_over_time])
+@pytest.mark.parametrize("top", [16, 40, 79])
+def test_a_long_legend_has_room(plot: object, top: int) -> None:
+    """Columns, and a wider figure: it is drawn whole, beside axes that are no smaller; at most 48 lines."""
+    names = [f"a class with a long name {number}" for number in range(80)]
+    p = Prediction.from_arrays(
+        size=(64, 48), boxes=[[1, 1, 9, 9]] * 80, class_ids=range(80), class_names=names, frame_index=0
+    )
+    axes = drawn(plot([p], top=top))  # type: ignore[operator]
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert len(texts) == min(top + 1, 48)
+    assert (texts[-1] == "and 33 more") is (top == 79)
+    box, figure = axes.get_legend().get_window_extent(), axes.figure.bbox
+    assert box.x1 <= figure.x1 + 1
+    assert box.y0 >= figure.y0 - 1
+    assert axes.get_window_extent().width >= 300
+
+
+def test_a_bar_of_others_leaves_room_for_the_classes() -> None:
+    """200 classes alike: each is a bar that can be seen; the others' runs out of the plot, and says so."""
+    p = Prediction.from_arrays(
+        size=(64, 48),
+        boxes=[[1, 1, 9, 9]] * 400,
+        class_ids=[*range(200)] * 2,
+        class_names=map(str, range(200)),
+    )
+    axes = drawn(plots.classes([p]))
+    assert bars(axes)["180 others"] == 360
+    assert axes.get_xlim()[1] == 5
+    assert [text.get_text() for text in axes.texts].count("360, longer than the plot »") == 1
+    assert drawn(plots.classes([p], top=199)).get_xlim()[1] < 3
+
+
+def test_a_course_is_of_one_clip_in_order() -> None:
+    """A second clip, a frame twice, a clock that runs back: a line would run back, and nothing is drawn."""
+    for wrong in (
+        [replace(frame(0, [1]), name="a.mp4"), replace(frame(1, [1]), name="a.mp4"), frame(0, [1])],
+        [frame(1, [1]), frame(1, [1])],
+        [frame(5, [1]), replace(frame(6, [1]), timestamp=0.1)],
+    ):
+        with pytest.raises(ValueError, match="frames of one clip, in order"):
+            plots.objects_over_time(wrong)
+
+
+WIDE = ["人", "车", "plain"]
+
+
+def test_names_in_signs_that_no_font_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are written as numbers, which tell them apart; matplotlib warns of nothing."""
+    monkeypatch.setattr(lettering, "_WIDE", ())
+    p = Prediction.from_arrays(size=(64, 48), boxes=[[1, 1, 9, 9]] * 3, classes=WIDE, frame_index=0)
+    assert set(bars(drawn(plots.classes([p])))) == {r"\u4eba", r"\u8f66", "plain"}
+    for plot in (plots.scores, plots.objects_over_time):
+        texts = drawn(plot([p])).get_legend().get_texts()
+        assert {text.get_text() for text in texts} == {r"\u4eba", r"\u8f66", "plain"}
+
+
+def test_names_in_signs_that_a_font_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is used for what the usual ones have not, and names stay as they are."""
+    builder = FontBuilder(1000, isTTF=True)
+    builder.setupGlyphOrder([".notdef", "one", "two"])
+    builder.setupCharacterMap({ord("人"): "one", ord("车"): "two"})
+    pen = TTGlyphPen(None)
+    for point in ((0, 0), (500, 0), (500, 500)):
+        (pen.lineTo if point != (0, 0) else pen.moveTo)(point)
+    pen.closePath()
+    builder.setupGlyf(dict.fromkeys((".notdef", "one", "two"), pen.glyph()))
+    builder.setupHorizontalMetrics(dict.fromkeys((".notdef", "one", "two"), (600, 0)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": "Noto Sans CJK Test", "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(tmp_path / "test.ttf")
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", list(font_manager.fontManager.ttflist))
+    font_manager.fontManager.addfont(tmp_path / "test.ttf")
+    p = Prediction.from_arrays(size=(64, 48), boxes=[[1, 1, 9, 9]] * 3, classes=WIDE)
+    assert set(bars(drawn(plots.classes([p])))) == set(WIDE)
+    drawn(plots.scores([p]))
