@@ -23,4 +23,4 @@ def say(text: str) -> None:
 
 def speaks_utf8() -> bool:
     """Whether standard output takes every character."""
-    return codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+    return codecs.lookup(getattr(sys.stdout, "encoding", None) or "ascii").name == "utf-8"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from predsession.doctor import Examination, Finding
 
 EXAMPLES = """\
+It takes some seconds; of a slow server a minute, and the time for one or two answers.
+
 examples:
   predsession doctor http://192.168.1.20:8000
   predsession doctor https://models.example.com --ca company.pem
@@ -92,7 +93,7 @@ def _print(finding: Finding) -> None:
         print(_laid_out(" " * _MARGIN + "- ", detail))
     if finding.advice:
         print(_laid_out(" " * _MARGIN + "-> ", finding.advice))
-    sys.stdout.flush()
+    print(end="", flush=True)  # also where there is no standard output at all
 
 
 def _laid_out(head: str, text: str) -> str:
@@ -109,7 +110,7 @@ def _sum_up(examination: Examination) -> None:
     from predsession.doctor import Verdict
 
     if examination.unseen:
-        names = f"{', '.join(examination.unseen)}: what is bad is in the way."
+        names = f"{', '.join(examination.unseen)}: what is bad, or slow, is in the way."
         print(_laid_out(f"{'-':<7}  {'not seen':<11} ", names))
     bad, warnings = examination.count(Verdict.BAD), examination.count(Verdict.WARNING)
     noun = "warning" if warnings == 1 else "warnings"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from predsession import errors
 from predsession.doctor.findings import Finding, bad, ok, warning
 from predsession.doctor.target import Target
-from predsession.doctor.wires import Tongue
+from predsession.doctor.wires import Tongue, for_grpc
 from predsession.http.auth import Secret, show_url
 from predsession.http.loopback import is_loopback
 from predsession.http.transport import ConnectionOptions, HttpTransport
@@ -18,6 +18,9 @@ from predsession.wire.jsontypes import as_object
 
 _KNOWN_KEYS = frozenset({"app_name", "session_id", "number_of_classes", "task type", "predsession"})
 """A server of the protocol says at least one of these (docs/protocol.md, get_session_info)."""
+_TLS = {"grpc": "without", "grpcs": "with"}
+_PARENTS = 3
+"""Addresses above a wrong one that are asked."""
 _TOKEN = "Pass --token, token= in Python, or set PREDSESSION_TOKEN."  # noqa: S105 - advice
 
 
@@ -65,21 +68,18 @@ def look_at_failure(
         return bad("answer", f"No answer came through the proxy: {error}", advice)
     tongue = spoken() if target.scheme == "http" else Tongue.UNKNOWN
     if tongue is Tongue.GRPC:
-        return bad("answer", f"Port {target.port} speaks {tongue.value}, not HTTP.", _for_grpc(target))
+        return bad(
+            "answer",
+            f"Port {target.port} speaks {tongue.value}, not HTTP.",
+            for_grpc(target.host, target.port),
+        )
     if tongue is Tongue.TLS:
         return bad("answer", f"Port {target.port} speaks TLS.", "Write https:// instead of http://.")
-    text = "The connection broke before an answer came, or what came is no HTTP."
+    text = f"No sound answer came: {error}."
+    if tongue is Tongue.HTTP:
+        advice = "The port does speak HTTP: look at the server's log, or that of a proxy before it."
+        return bad("answer", text, advice)
     return bad("answer", text, "Is it the right port? If so, look at the server's log.")
-
-
-def _for_grpc(target: Target) -> str:
-    """Say what is for gRPC servers."""
-    place = f"{target.host}:{target.port}"
-    return (
-        f"For named tensors: `predsession tensor info grpc://{place}`; "
-        f"for a camera's runtime: `predsession edge stats --endpoint {place}`. "
-        "The server's HTTP, if it has one, is at another port."
-    )
 
 
 def look_at_grpc(target: Target, tongue: Tongue) -> Finding:
@@ -103,10 +103,12 @@ def look_at_grpc(target: Target, tongue: Tongue) -> Finding:
     wanted = Tongue.TLS if target.scheme == "grpcs" else Tongue.GRPC
     if tongue is wanted:
         text = f"Port {target.port} speaks {tongue.value}. More than that is not looked at over gRPC."
-        return ok("answer", text, _for_grpc(target))
-    other = {Tongue.TLS: "grpcs://", Tongue.GRPC: "grpc://"}.get(tongue)
-    advice = f"Write {other}." if other else "Is it the right port?"
-    return bad("answer", f"Port {target.port} speaks {tongue.value}, not gRPC.", advice)
+        return ok("answer", text, for_grpc(target.host, target.port))
+    if tongue is Tongue.UNKNOWN:
+        return bad("answer", f"Port {target.port} speaks {tongue.value}.", "Is it the right port?")
+    right = "grpcs://" if tongue is Tongue.TLS else "grpc://"
+    text = f"Port {target.port} speaks {tongue.value}; {target.scheme}:// means it {_TLS[target.scheme]} TLS."
+    return bad("answer", text, f"Write {right}.")
 
 
 def look_at_answer(reply: Reply, target: Target, *, token: str | None, options: ConnectionOptions) -> Finding:
@@ -135,7 +137,7 @@ def look_at_answer(reply: Reply, target: Target, *, token: str | None, options: 
     if status == 200:
         return bad("answer", *_another_page(reply))
     if 300 <= status < 400:
-        return bad("answer", *_redirect(reply))
+        return bad("answer", *_redirect(reply, target))
     if status in (401, 403):
         return bad("answer", *_no_entry(reply, token))
     if status in (404, 405, 501):
@@ -152,8 +154,11 @@ def look_at_answer(reply: Reply, target: Target, *, token: str | None, options: 
 
 def _another_page(reply: Reply) -> tuple[str, str]:
     """Say what status 200 with something else means."""
+    kind = reply.headers.get("content-type", "no content type").partition(";")[0]
+    if is_garbled(reply) and "json" in kind.lower():
+        text = f"What came is called {kind}, and is no JSON, or only a part of it: {reply.head[:120]!r}."
+        return text, "Look at the server's log, and for a proxy that cuts answers off."
     if is_garbled(reply):
-        kind = reply.headers.get("content-type", "no content type").partition(";")[0]
         text = f"A page came instead of an answer: status 200 with {kind}, {error_text(reply)}."
         advice = (
             "It is a login page, mostly, of what stands before the server: ask for an address, or a token, "
@@ -164,9 +169,18 @@ def _another_page(reply: Reply) -> tuple[str, str]:
     return text, "Is it the right port and path? The base URL is the one below which get_session_info is."
 
 
-def _redirect(reply: Reply) -> tuple[str, str]:
-    """Say what to do about a redirect, which a POST must not follow."""
+def redirects_to(reply: Reply, target: Target) -> str:
+    """Return the whole address that an answer sends on to, empty where that cannot be told."""
     place = reply.headers.get("location", "")
+    try:
+        return urljoin(f"{target.shown}/", place) if place else ""
+    except ValueError:
+        return ""
+
+
+def _redirect(reply: Reply, target: Target) -> tuple[str, str]:
+    """Say what to do about a redirect, which a POST must not follow."""
+    place = redirects_to(reply, target)
     goal = place.removesuffix("/").removesuffix("/get_session_info")
     text = f"The server redirects to {place or 'nowhere'} ({reply.status}); uploads do not follow."
     if any(word in goal.lower() for word in ("login", "signin", "sign-in", "auth", "sso")):
@@ -191,7 +205,7 @@ def _wrong_path(
     """Look where the server is instead, for 404 and its like."""
     text = f"There is a web server, but no inference server at this path ({reply.status})."
     path = urlsplit(target.url).path
-    parents = [path.rsplit("/", count)[0] for count in range(1, path.count("/") + 1)]
+    parents = [path.rsplit("/", count)[0] for count in range(1, min(path.count("/"), _PARENTS) + 1)]
     root = target.url.removesuffix(path)
     for place in [root + parent for parent in parents]:
         found = _quietly(ask_info, Secret(place), token, options)
@@ -232,6 +246,12 @@ def _failing(reply: Reply) -> tuple[str, str]:
     if status >= 500:
         return f"The server fails at the simplest question ({status}: {words}).", "Look at its log."
     return f"The server refuses the simplest question ({status}: {words}).", "Is it an inference server?"
+
+
+def bad_token() -> Finding:
+    """Say that a token cannot be sent at all."""
+    text = "The token holds a line break, a blank or a letter that no header can carry."
+    return bad("token", text, f"Quotes, or the end of a file's line, are a part of it, mostly. {_TOKEN}")
 
 
 def look_at_token(target: Target, token: str | None, *, options: ConnectionOptions) -> Finding:

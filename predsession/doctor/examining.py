@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 
 from predsession import errors
-from predsession.doctor import answering, load, serving, target, wires
-from predsession.doctor.findings import Examination, Finding, Verdict
+from predsession.doctor import answering, load, serving, target, uploads, wires
+from predsession.doctor.findings import Examination, Finding, Verdict, warning
 from predsession.doctor.target import Target
-from predsession.http.auth import Secret, find_token, show_url
+from predsession.http.auth import Secret, find_token, is_sendable, show_url
 from predsession.http.surroundings import ca_bundle
 from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.wire.replies import parse_info
@@ -17,6 +18,8 @@ CHECKS = (
     "address", "proxy", "name", "connection", "certificate", "answer", "token", "server", "features", "model",
     "clock", "upload", "latency", "jobs",
 )  # fmt: skip
+TOTAL_S = 60.0
+"""For all of it; beyond that, and the time for one answer, no further look is begun."""
 _PATIENCE_S = 5.0
 """For a name, a connection, a certificate."""
 
@@ -32,8 +35,8 @@ def examine(
 ) -> Examination:
     """Look at the way to a server, and at the server, one thing after the other.
 
-    It takes some seconds, most of them for uploads of up to 32 MiB that start nothing. Nothing is left
-    behind on the server.
+    It takes some seconds, most of them for uploads of up to 32 MiB that start nothing. After a minute, and
+    `timeout`, no further look is begun. Nothing is left behind on the server.
 
     Parameters
     ----------
@@ -46,14 +49,20 @@ def examine(
     proxies : mapping, optional
         Proxy by scheme; the environment's by default.
     timeout : float
-        Seconds to wait for an answer.
+        Seconds to wait for an answer, from 0.001 to 86,400.
     on_finding : callable, optional
         Called with each finding as soon as it is made.
 
     Returns
     -------
     Examination
-        What was found. Whatever is wrong is a finding, never an exception.
+        What was found. Whatever is wrong with the address, the token, the files that are named or the
+        server is a finding, never an exception.
+
+    Raises
+    ------
+    ValueError
+        If `timeout` is no such time.
 
     Examples
     --------
@@ -62,6 +71,8 @@ def examine(
     ...     print(finding.verdict.value, finding.text, finding.advice)
     bad The address has no scheme: http:// or https:// is missing. Did you mean http://localhost:8000 ?
     """
+    if not 0.001 <= timeout <= 86400:
+        raise ValueError(f"timeout must be a number of seconds from 0.001 to 86400, not {timeout!r}")
     options = ConnectionOptions(
         connect_timeout=min(timeout, _PATIENCE_S), read_timeout=timeout, verify=verify, proxies=proxies
     )
@@ -89,6 +100,7 @@ class _Way:
         self._url = Secret(url)
         self._token = token
         self._options = options
+        self._ends = time.monotonic() + TOTAL_S + options.read_timeout
         self.needless: set[str] = set()
         """Checks that make no sense for this address."""
 
@@ -98,12 +110,18 @@ class _Way:
         yield finding
         if place is None:
             return
+        if not is_sendable(self._token):
+            yield answering.bad_token()
+            return
         if place.scheme != "https" or place.proxy is not None:
             self.needless.add("certificate")  # through a proxy the request itself is the only look there is
         if place.is_grpc:
             self.needless.update(CHECKS)
         else:
-            yield target.look_at_proxy(place, self._options.proxies)
+            finding = target.look_at_proxy(place, self._options.proxies)
+            yield finding
+            if finding.verdict is Verdict.BAD:
+                return
         address = yield from self._network(place)
         if address is None:
             return
@@ -117,11 +135,11 @@ class _Way:
         """Look at name, connection and certificate, of the proxy where there is one; return the address."""
         host, port = place.next_hop
         addresses, finding = target.look_at_name(host, port, patience=self._options.connect_timeout)
-        yield finding
+        yield target.blamed_on_proxy(place, finding)
         if not addresses:
             return None
         address, finding = wires.connect(addresses, port, patience=self._options.connect_timeout)
-        yield finding
+        yield target.blamed_on_proxy(place, finding)
         if address is None or "certificate" in self.needless:
             return address
         ca = None if self._options.verify is False else ca_bundle(self._options.verify)
@@ -158,11 +176,21 @@ class _Way:
         if finding.verdict is not Verdict.OK:
             return
         info = parse_info(reply)
-        yield answering.look_at_token(place, self._token, options=self._options)
-        yield serving.look_at_server(info)
-        yield serving.look_at_features(info)
-        yield serving.look_at_model(transport, info)
-        yield serving.look_at_clock(reply, sent, received)
-        yield load.look_at_sizes(load.try_sizes(transport))
-        yield load.look_at_latency(transport)
-        yield serving.look_at_jobs(transport, info)
+        looks: list[tuple[str, Callable[[], Finding]]] = [
+            ("token", lambda: answering.look_at_token(place, self._token, options=self._options)),
+            ("server", lambda: serving.look_at_server(info)),
+            ("features", lambda: serving.look_at_features(info)),
+            ("model", lambda: serving.look_at_model(transport, info)),
+            ("clock", lambda: serving.look_at_clock(reply, sent, received)),
+            ("upload", lambda: uploads.look_at_sizes(uploads.try_sizes(transport), place)),
+            ("latency", lambda: load.look_at_latency(transport)),
+            ("jobs", lambda: serving.look_at_jobs(transport, info)),
+        ]
+        for name, look in looks:
+            if time.monotonic() > self._ends:
+                text = (
+                    "The answers so far took so long that this, and what comes after it, was not looked at."
+                )
+                yield warning(name, text, "The server is far or busy: look at its log, or examine it later.")
+                return
+            yield look()

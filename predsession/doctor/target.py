@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
-from predsession.doctor.findings import Finding, bad, ok, warning
+from predsession.doctor.findings import Finding, Verdict, bad, ok, warning
 from predsession.errors import ConnectError
 from predsession.http.auth import Secret, check_endpoint, show_url
 from predsession.http.loopback import is_loopback
@@ -17,6 +17,7 @@ from predsession.http.surroundings import environment_proxy, proxy_for
 
 GRPC = frozenset({"grpc", "grpcs"})
 _PORTS = {"http": 80, "https": 443, "grpc": 8001, "grpcs": 8001}
+_PAST = "Correct the environment's http_proxy or https_proxy, or add {} to no_proxy to go past it."
 _WANTED = "Pass the server's base URL, such as http://192.168.1.20:8000."
 
 
@@ -49,11 +50,18 @@ class Target:
         return self.scheme in GRPC
 
     @property
+    def next_url(self) -> str:
+        """Where a connection goes to, as a URL: the proxy's, where there is one."""
+        if self.proxy is None:
+            return self.url
+        return Secret(self.proxy if "://" in self.proxy else f"http://{self.proxy}")
+
+    @property
     def next_hop(self) -> tuple[str, int]:
         """Host and port that a connection goes to: the proxy's, where there is one."""
         if self.proxy is None:
             return self.host, self.port
-        parts = urlsplit(self.proxy if "://" in self.proxy else f"http://{self.proxy}")
+        parts = urlsplit(self.next_url)
         return parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 1080)
 
 
@@ -79,15 +87,14 @@ def read_target(url: str, proxies: Mapping[str, str] | None) -> tuple[Target | N
         return _grpc(parts)
     try:
         endpoint = check_endpoint(url)
-    except ConnectError:
+        usable = proxy_for(endpoint, proxies)
+    except (ConnectError, ValueError):  # brackets
         return None, bad("address", *_no_address(url, parts))
     parts = urlsplit(endpoint)
     if any(each.isspace() for each in parts.netloc):
         return None, bad("address", *_no_address(url, parts))
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
-    target = Target(
-        Secret(endpoint), show_url(endpoint), parts.scheme, host, port, proxy_for(endpoint, proxies)
-    )
+    target = Target(Secret(endpoint), show_url(endpoint), parts.scheme, host, port, usable)
     where = "this machine" if is_loopback(host) else host
     return target, ok("address", f"{target.shown} means port {port} of {where}, over {parts.scheme.upper()}.")
 
@@ -127,6 +134,8 @@ def _no_address(url: str, parts: SplitResult | None) -> tuple[str, str]:
     if "://" in text:
         advice = "Pass one that begins with http://, https://, or grpc:// for a look at the network alone."
         return f"{parts.scheme}:// is no way to speak with an inference server.", advice
+    if _split(f"http://{text}") is None:
+        return "The address cannot be read as a URL: its port or its brackets.", _WANTED
     shown = show_url(f"http://{text}")
     return "The address has no scheme: http:// or https:// is missing.", f"Did you mean {shown} ?"
 
@@ -147,6 +156,9 @@ def look_at_proxy(target: Target, given: Mapping[str, str] | None) -> Finding:
         A warning where a proxy stands before a private address.
     """
     named = environment_proxy(target.url)
+    if target.proxy is not None and _split(target.next_url) is None:
+        text = "The proxy that is named for this address cannot be read as a URL."
+        return bad("proxy", text, f"It must be like http://proxy:3128. {_PAST.format(target.host)}")
     if target.proxy is not None:
         source = "it was handed in" if given is not None else "the environment's http_proxy or https_proxy"
         text = f"Requests go through the proxy {show_url(target.proxy)} ({source})."
@@ -158,6 +170,27 @@ def look_at_proxy(target: Target, given: Mapping[str, str] | None) -> Finding:
         return ok("proxy", "No proxy stands between.")
     why = "this machine is never reached through one" if is_loopback(target.host) else "no_proxy excepts it"
     return ok("proxy", f"The environment names a proxy, which is not used here: {why}.")
+
+
+def blamed_on_proxy(target: Target, finding: Finding) -> Finding:
+    """Return what was found on the way to a proxy as what is wrong with that, not with the server.
+
+    Parameters
+    ----------
+    target : Target
+        Where to, through a proxy or none.
+    finding : Finding
+        Of a name or a connection.
+
+    Returns
+    -------
+    Finding
+        Another one where a proxy cannot be reached.
+    """
+    if target.proxy is None or finding.verdict is not Verdict.BAD:
+        return finding
+    text = f"The proxy {show_url(target.next_url)} cannot be reached. {finding.text}"
+    return bad(finding.check, text, _PAST.format(target.host))
 
 
 def _is_private(host: str) -> bool:

@@ -129,7 +129,7 @@ def _handshake(
     address: str, port: int, name: str | None, patience: float, ca: str | None = None
 ) -> str | None:
     """Agree on TLS; return when the certificate ends, None where nobody asks (no name)."""
-    context = _trusting(ca)
+    context = trusting(ca)
     if name is None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -141,7 +141,17 @@ def _handshake(
         return ends if isinstance(ends, str) else None
 
 
-def _trusting(ca: str | None) -> ssl.SSLContext:
+def for_grpc(host: str, port: int) -> str:
+    """Return the advice of which commands speak gRPC with a server."""
+    place = f"{host}:{port}"
+    return (
+        f"For named tensors: `predsession tensor info grpc://{place}`; "
+        f"for a camera's runtime: `predsession edge stats --endpoint {place}`. "
+        "The server's HTTP, if it has one, is at another port."
+    )
+
+
+def trusting(ca: str | None) -> ssl.SSLContext:
     """Return a context that trusts the authorities of a file or a folder, and, as requests, no others."""
     if ca is not None and Path(ca).is_dir():
         return ssl.create_default_context(capath=ca)
@@ -173,14 +183,17 @@ def look_at_certificate(
     Finding
         What is to be said of it.
     """
+    unusable = look_at_authorities(ca)
+    if unusable is not None:
+        return False, unusable
     try:
         ends = _handshake(address, port, None if ca is None else name, patience, ca)
     except ssl.SSLCertVerificationError as error:
         return False, bad("certificate", *_distrusted(error, name))
     except (OSError, ssl.SSLError) as error:
         if "WRONG_VERSION_NUMBER" in str(error) or "record layer" in str(error).lower():
-            text = f"Port {port} speaks no TLS: it is a plain HTTP server's."
-            return False, bad("certificate", text, "Write http:// instead of https://.")
+            spoken = tongue_of(address, port, patience=patience)
+            return False, bad("certificate", *_without_tls(name, port, spoken))
         reason = getattr(error, "reason", None) or error.strerror or type(error).__name__
         text = f"No TLS connection comes about with port {port}: {str(reason).replace('_', ' ').lower()}."
         return False, bad("certificate", text, "Is it the right port? An old server may offer old TLS only.")
@@ -190,6 +203,44 @@ def look_at_certificate(
         )
         return True, warning("certificate", text, "Pass the authority's certificate instead: --ca FILE.")
     return True, _ending(ends)
+
+
+def look_at_authorities(ca: str | None) -> Finding | None:
+    """Load what is trusted, before anything is sent.
+
+    Parameters
+    ----------
+    ca : str or None
+        A file or a folder of authorities.
+
+    Returns
+    -------
+    Finding or None
+        What is wrong with it.
+    """
+    advice = "--ca FILE, verify= in Python, or REQUESTS_CA_BUNDLE named it: correct that."
+    try:
+        trusting(ca)
+    except ssl.SSLError:
+        text = f"{ca}, whose authorities are to be trusted, holds no certificate that can be read."
+        return bad("certificate", text, "It must be PEM: text with a line BEGIN CERTIFICATE. " + advice)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        text = f"{ca}, whose authorities are to be trusted, cannot be read: {reason}."
+        return bad("certificate", text, advice)
+    return None
+
+
+def _without_tls(name: str, port: int, spoken: Tongue) -> tuple[str, str]:
+    """Say what is at a port that knows no TLS."""
+    if spoken is Tongue.HTTP:
+        return (
+            f"Port {port} speaks no TLS: it is a plain HTTP server's.",
+            "Write http:// instead of https://.",
+        )
+    if spoken is Tongue.GRPC:
+        return f"Port {port} speaks no TLS, but {spoken.value}.", for_grpc(name, port)
+    return f"Port {port} speaks no TLS, and {spoken.value}.", "Is it the right port?"
 
 
 def _distrusted(error: ssl.SSLCertVerificationError, name: str) -> tuple[str, str]:

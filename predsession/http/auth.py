@@ -186,9 +186,16 @@ def find_token(
     own = token or api_token or env.get("PREDSESSION_TOKEN")
     if own:
         return own
-    if explicit_url is not None and is_platform(urlsplit(explicit_url)):
-        return env.get("API_TOKEN") or None
-    return None
+    try:
+        platform = explicit_url is not None and is_platform(urlsplit(explicit_url))
+    except ValueError:  # brackets that do not fit: whoever uses the URL says so
+        platform = False
+    return env.get("API_TOKEN") or None if platform else None
+
+
+def is_sendable(token: str | None) -> bool:
+    """Whether a token can be sent in a header: printable ASCII without blanks, or none at all."""
+    return token is None or (token.isascii() and token.isprintable() and " " not in token)
 
 
 def is_platform(url: SplitResult) -> bool:

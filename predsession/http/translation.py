@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -47,7 +49,8 @@ def _translate(error: requests.RequestException, shown: str) -> errors.Transport
         )
     if isinstance(error, requests.exceptions.ProxyError) or isinstance(cause, urllib3.exceptions.ProxyError):
         return errors.ConnectError(
-            f"cannot reach {shown} through the proxy: {_detail(cause)}. Pass proxies={{}} to use none.",
+            f"cannot reach {shown} through the proxy: {_detail(cause)}. To go past it add the host to "
+            "no_proxy in the environment, or pass proxies={} in Python.",
             url=shown,
         )
     if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.InvalidSchema):
@@ -76,8 +79,27 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
+_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})\b")
+"""http.client's text for a proxy's answer to CONNECT that is no 200; what follows is the proxy's own."""
+_IN_WORDS: tuple[tuple[type[BaseException], str], ...] = (
+    (http.client.RemoteDisconnected, "it was closed without an answer"),
+    (http.client.BadStatusLine, "what came is no HTTP"),
+    (http.client.UnknownProtocol, "what came is no HTTP"),
+    (http.client.LineTooLong, "a line of its headers is too long"),
+    (http.client.IncompleteRead, "the answer ends too early"),
+    (urllib3.exceptions.IncompleteRead, "the answer ends too early"),
+    (http.client.HTTPException, "its headers are no sound HTTP, or too many"),
+    (TimeoutError, "no answer in time"),
+)
+
+
 def _detail(cause: BaseException) -> str:
     """Describe a cause without the address it may hold."""
     reason = cause.__cause__ or cause.__context__ or cause
     text = getattr(reason, "strerror", None) or getattr(reason, "verify_message", None)
-    return str(text) if text else type(cause).__name__
+    if text:
+        return str(text)
+    refused = _REFUSED.match(str(cause))
+    if refused is not None:
+        return f"it refuses the way through, with status {refused[1]}"
+    return next((words for kind, words in _IN_WORDS if isinstance(cause, kind)), type(cause).__name__)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -332,13 +333,16 @@ class HttpTransport:
 
     def _how(self, url: str, read_timeout: float | None) -> _Keywords:
         """Return timeouts, certificates and proxies for a request to this URL."""
-        options = self._options
+        options, verify = self._options, verify_with(self._options.verify)
+        if isinstance(verify, str) and not os.path.exists(verify):  # noqa: PTH110 - asked with each call
+            text = f"the certificates to trust are not there: no file or folder {verify}"
+            raise errors.ConnectError(text, url=show_url(url), permanent=True)
         return {
             "timeout": (
                 min(options.connect_timeout, read_timeout or options.connect_timeout),
                 min(options.read_timeout, read_timeout or options.read_timeout),
             ),
-            "verify": verify_with(options.verify),
+            "verify": verify,
             "cert": options.cert,
             "proxies": proxies_for(url, options.proxies),
         }

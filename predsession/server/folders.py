@@ -61,7 +61,10 @@ def server_folder(data: Path | None, *, ephemeral: bool, port: int) -> Iterator[
         return
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     folder = data or state / "predsession" / f"port-{port}"
-    with _locked(folder):
+    remedy = "choose another with --data"
+    if data is None:  # named by the port: the other server is at it, mostly
+        remedy = f"is it at port {port}? Choose another port with --port, or another folder with --data"
+    with _locked(folder, remedy):
         yield folder
 
 
@@ -96,7 +99,7 @@ def _alone() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path, remedy: str = "choose another with --data") -> Iterator[None]:
     """Hold a folder's lock; it goes with the process, however that ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -108,7 +111,7 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            text = f"{folder} is used by another server; choose another with --data"
+            text = f"{folder} is used by another server; {remedy}"
             raise CommandError(text, SERVER) from error
         yield
 

@@ -188,7 +188,8 @@ def _tensor_door(config: ServerConfig, service: Service) -> TensorDoor:
 def _put_aside_stdout() -> int:
     """Have what models print in this process go to the log, and return where the announcement goes."""
     # It would come before the announcement, or fill a pipe from which nobody reads any more.
-    sys.stdout.flush()
+    if sys.stdout is not None:  # it is where it was closed
+        sys.stdout.flush()
     aside = os.dup(1)
     os.dup2(2, 1)
     return aside

@@ -7,109 +7,25 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
+from doctor_kit import Answer, info, listening, says
 from server_kit import Server
 
-from predsession.doctor import Examination, Finding, Verdict, examine
+from predsession.doctor import Finding, Verdict, examine
 from predsession.testing import Fault, FaultyServer, RunningServer
 from predsession.wire import calls
 
-INFO = json.dumps({"app_name": "raw", "task type": "object detection", "session_id": None}).encode()
-META = json.dumps(
-    {"classes": [{"title": "cat", "shape": "rectangle", "color": "#112233"}], "tags": []}
-).encode()
 TOKEN = "a-token-of-the-tests"
-
-Answer = tuple[int, Mapping[str, str], bytes]
-
-
-def info(_: BaseHTTPRequestHandler) -> Answer:
-    """Answer as an inference server does."""
-    return 200, {"Content-Type": "application/json"}, INFO
-
-
-@contextmanager
-def listening(
-    answer: Callable[[BaseHTTPRequestHandler], Answer] = info,
-    *,
-    context: ssl.SSLContext | None = None,
-    protocol: str = "HTTP/1.1",
-    date: str | None = None,
-) -> Iterator[int]:
-    """Serve one answer to all calls on a free port; other calls than the first question have their own."""
-
-    class Handler(BaseHTTPRequestHandler):
-        """Serves one connection."""
-
-        protocol_version = protocol
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, headers, body = answer(self)
-            if status == 200 and body is INFO:
-                body = {"get_model_meta": META, "get_status": b"{}"}.get(self.path.rpartition("/")[2], INFO)
-                status = 422 if self.path.endswith("inference_batch_async") else 200
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST
-
-        def date_time_string(self, timestamp: float | None = None) -> str:
-            return date or super().date_time_string(timestamp)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    class Quiet(ThreadingHTTPServer):
-        """Reports no failed handshake: that is what the tests are about."""
-
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            """Say nothing."""
-
-    with Quiet(("127.0.0.1", 0), Handler) as server:
-        if context is not None:
-            server.socket = context.wrap_socket(
-                server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def found(examination: Examination, check: str) -> Finding:
-    """Return the one finding of a check."""
-    [one] = [each for each in examination if each.check == check]
-    return one
-
-
-def says(examination: Examination, check: str, verdict: Verdict, *words: str) -> None:
-    """The finding has this verdict, and each of these words in what it says or advises."""
-    one = found(examination, check)
-    assert one.verdict is verdict, one
-    for word in words:
-        assert word in " ".join((one.text, one.advice, *one.details)), one
 
 
 def test_a_server_of_ours_is_well(ours: str, ask: Callable[[str, Any], Any]) -> None:

@@ -1,0 +1,244 @@
+"""What the doctor says of troubles that look like others: uploads, proxies, files, ports, odd answers."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+from doctor_kit import Answer, found, info, listening, says
+from hypothesis import given
+from hypothesis import strategies as st
+from server_kit import Server
+
+from predsession.doctor import Verdict, examine, examining
+from predsession.doctor.target import look_at_proxy, read_target
+from predsession.testing import RunningServer
+
+
+@contextmanager
+def answering_uploads(answer: Callable[[BaseHTTPRequestHandler], Answer]) -> Iterator[str]:
+    """Serve with another answer to uploads."""
+
+    def either(handler: BaseHTTPRequestHandler) -> Answer:
+        return answer(handler) if handler.path.endswith("inference_batch_async") else info(handler)
+
+    with listening(either) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+UPLOADS: dict[str, tuple[Answer, Verdict, list[str]]] = {
+    "busy": ((503, {}, b'{"message": "too many"}'), Verdict.WARNING, ["put off", "503", "too many"]),
+    "too often": ((429, {}, b""), Verdict.WARNING, ["put off", "429"]),
+    "fails": ((500, {}, b"oops"), Verdict.WARNING, ["fails", "500", "oops", "log"]),
+    "forbidden": ((403, {}, b"<title>Forbidden</title>"), Verdict.BAD, ["forbidden", "403"]),
+    "not there": ((404, {}, b""), Verdict.BAD, ["404", "inference_batch_async"]),
+    "elsewhere": ((302, {"Location": "/v2/"}, b""), Verdict.BAD, ["redirected to http://127.0.0.1:", "/v2/"]),
+}
+
+
+@pytest.mark.parametrize("name", UPLOADS)
+def test_an_upload_is_refused_for_another_reason_than_its_size(name: str) -> None:
+    """It is told as what it is; no limit is spoken of, and no setting of a proxy."""
+    answer, verdict, words = UPLOADS[name]
+    with answering_uploads(lambda _: answer) as url:
+        examination = examine(url)
+    says(examination, "upload", verdict, *words)
+    assert "limit" not in found(examination, "upload").text
+    assert "nginx" not in found(examination, "upload").advice
+    assert "jobs" not in examination.unseen
+
+
+def test_uploads_that_hang() -> None:
+    """No answer in time is no limit either."""
+    over = threading.Event()
+
+    def late(handler: BaseHTTPRequestHandler) -> Answer:
+        over.wait(5.0)
+        return info(handler)
+
+    with answering_uploads(late) as url:
+        examination = examine(url, timeout=0.5)
+        over.set()
+    says(examination, "upload", Verdict.WARNING, "no answer in time", "hangs")
+    assert "limit" not in found(examination, "upload").text
+
+
+def test_the_servers_own_limit() -> None:
+    """Who refuses in JSON is the server itself: the advice is for that, not for a proxy."""
+    with RunningServer("pixels", arguments=["--limit-body", "4M"]) as server:
+        examination = examine(server.url)
+    says(examination, "upload", Verdict.WARNING, "between 1 and 8 MiB", "413", "--limit-body")
+    assert "nginx" not in found(examination, "upload").advice
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "grpc://[::1", "https://[zz]:1", "[::1", "http://a]b"])
+def test_brackets_that_do_not_fit(url: str) -> None:
+    """An address that not even Python's own parser reads is a finding like others."""
+    says(examine(url), "address", Verdict.BAD, "cannot be read")
+
+
+@given(st.text(st.sampled_from("htpsgrc:/[]@.%?#-1a \u00e9\ud800\n"), max_size=12))
+def test_no_address_is_an_exception(text: str) -> None:
+    """Whatever stands behind the scheme is an address, or a finding."""
+    for url in (text, f"http://{text}", f"https://a:b@{text}", f"grpcs://{text}"):
+        for proxies in (None, {"http": f"http://{text}", "https": text}):
+            target, finding = read_target(url, proxies)
+            assert (target is None) == (finding.verdict is Verdict.BAD)
+            if target is not None and look_at_proxy(target, proxies).verdict is not Verdict.BAD:
+                assert target.next_hop[1] > 0
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, float("inf"), float("nan")])
+def test_no_time(seconds: float) -> None:
+    """A timeout that is none is the caller's mistake, told by its name before anything is sent."""
+    with pytest.raises(ValueError, match="timeout must be"):
+        examine("http://127.0.0.1:1", timeout=seconds)
+
+
+@pytest.mark.parametrize("token", ["secret\nword", "secret word", "s\u00e9cret"])
+def test_a_token_that_no_header_carries(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line break in it is said to be one, from the environment, too; the token is in nothing."""
+    monkeypatch.setenv("PREDSESSION_TOKEN", token)
+    for given_token in (token, None):
+        examination = examine("http://127.0.0.1:1", token=given_token)
+        says(examination, "token", Verdict.BAD, "line break", "--token")
+        assert token not in repr(examination)
+
+
+FAR = "models.example.com"
+
+
+def test_a_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the proxy that is told of, and how to go past it; not the server."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for proxy, check in (
+        ("http://somebody:secret-word@127.0.0.1:1", "connection"),
+        ("http://no-such-proxy.invalid:3128", "name"),
+        ("http://[::1", "proxy"),
+        ("http://127.0.0.1:port", "proxy"),
+    ):
+        monkeypatch.setenv("http_proxy", proxy)
+        examination = examine(f"http://{FAR}:8000")
+        says(examination, check, Verdict.BAD, "The proxy", f"add {FAR} to no_proxy")
+        assert "Start the server" not in found(examination, check).advice
+        assert "secret-word" not in repr(examination)
+
+
+def test_a_proxy_that_is_none() -> None:
+    """A server that knows no CONNECT: its status is told, and no exception's name."""
+    with listening(lambda _: (404, {}, b"")) as port:
+        examination = examine(f"https://{FAR}", proxies={"https": f"http://127.0.0.1:{port}"})
+    says(examination, "answer", Verdict.BAD, "through the proxy", "501", "no_proxy")
+    assert "Error" not in found(examination, "answer").text
+
+
+def test_authorities_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file without a certificate, one that is not there: each is named before anything is sent."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"https://localhost:{mute.getsockname()[1]}"
+        empty = tmp_path / "notes.txt"
+        empty.write_text("no certificate")
+        says(
+            examine(url, verify=str(empty)), "certificate", Verdict.BAD, "notes.txt", "no certificate", "PEM"
+        )
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "gone.pem"))
+        says(examine(url), "certificate", Verdict.BAD, "gone.pem", "cannot be read: No such file")
+        # Through a proxy the request itself is the only look there is.
+        by_proxy = examine(f"https://{FAR}", proxies={"https": url.replace("https", "http")})
+        says(by_proxy, "answer", Verdict.BAD, "gone.pem")
+
+
+def test_a_redirect_to_a_path() -> None:
+    """A relative Location is told as the whole address that it means."""
+    answer: Answer = (301, {"Location": "/v1/get_session_info"}, b"")
+    with listening(lambda _: answer) as port:
+        says(examine(f"http://127.0.0.1:{port}"), "answer", Verdict.BAD,
+             f"Use that address: http://127.0.0.1:{port}/v1")  # fmt: skip
+
+
+def test_schemes_at_a_port_of_grpc(tensors: Server) -> None:
+    """TLS and HTTP where there is neither: what is there is told, without contradiction."""
+    place = tensors.oip[0]
+    says(examine(f"https://{place}"), "certificate", Verdict.BAD, "as gRPC servers do", f"grpc://{place}")
+    examination = examine(f"grpcs://{place}")
+    says(examination, "answer", Verdict.BAD, "grpcs:// means it with TLS", "Write grpc://")
+    assert "not gRPC" not in found(examination, "answer").text
+
+
+ODD: dict[str, tuple[Answer, list[str], str]] = {
+    "long header": ((200, {"X-A": "a" * 70_000}, b"{}"), ["headers is too long", "does speak"], "is no HTTP"),
+    "many headers": (
+        (200, {f"X-{n}": "a" for n in range(150)}, b"{}"), ["too many", "does speak"], "is no HTTP"),
+    "broken JSON": ((200, {"Content-Type": "application/json"}, b'{"app'), ["is no JSON", "{\"app"], "login"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_answer_that_is_odd(name: str) -> None:
+    """HTTP is called HTTP, and half of a JSON text is no login page."""
+    answer, words, never = ODD[name]
+    with listening(lambda _: answer) as port:
+        examination = examine(f"http://127.0.0.1:{port}")
+    says(examination, "answer", Verdict.BAD, *words)
+    assert never not in found(examination, "answer").text + found(examination, "answer").advice
+
+
+def test_a_slow_server_takes_no_longer_for_all_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the time for all, and for one answer, no further look is begun, and that is said."""
+
+    def slow(handler: BaseHTTPRequestHandler) -> Answer:
+        asked.append(handler.path)
+        time.sleep(0.06)
+        return info(handler)
+
+    asked: list[str] = []
+    monkeypatch.setattr(examining, "TOTAL_S", -0.95)
+    with listening(slow) as port:
+        examination = examine(f"http://127.0.0.1:{port}", timeout=1.0)
+    last = examination.findings[-1]
+    assert last.verdict is Verdict.WARNING
+    assert "took so long" in last.text
+    assert asked == ["/get_session_info"]
+    assert examination.unseen[-1] == "jobs"
+    assert last.check not in examination.unseen
+
+
+def test_calls_that_are_slow_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three calls tell of a slow server what ten would."""
+
+    def slow(handler: BaseHTTPRequestHandler) -> Answer:
+        time.sleep(0.045)
+        return info(handler)
+
+    monkeypatch.setattr("predsession.doctor.load.ENOUGH_S", 0.1)
+    with listening(slow) as port:
+        examination = examine(f"http://127.0.0.1:{port}")
+    says(examination, "latency", Verdict.OK, "3 calls took", "kept")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_nobody_listens_to_the_command(arguments: list[str]) -> None:
+    """With its standard output closed the exit code alone tells; nothing is a traceback."""
+    command = [sys.executable, "-m", "predsession", "doctor", "http://127.0.0.1:1", *arguments]
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (3, ""), done
+
+
+def test_json_of_an_address_that_is_none() -> None:
+    """Programs get their JSON whatever they asked of."""
+    command = [sys.executable, "-m", "predsession", "doctor", "http://[::1", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 3, done
+    assert json.loads(done.stdout)["verdict"] == "bad"
