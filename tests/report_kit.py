@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -140,3 +141,23 @@ def pictures(folder: Path) -> list[Prediction | ItemError]:
 
 ORDER = ["b/10.jpg", "a/2.jpg", "a/10.jpg", "b/2.jpg", "c.jpg", "bad.jpg"]
 """The names of `pictures`, as the page has them."""
+
+
+def frames(folder: Path, count: int = 30) -> list[Prediction]:
+    """Return frames of one clip, with an object each; its pictures are black."""
+    black = np.zeros((100, 200, 3), np.uint8)
+    return [
+        replace(
+            Prediction.from_arrays(
+                image=black,
+                boxes=[[20, 10, 100, 60]],
+                classes=["person" if number % 2 else "dog"],
+                name="clip.mp4",
+                frame_index=number,
+                index=number,
+            ),
+            path=str(folder / "clip.mp4"),
+            timestamp=number / 10,
+        )
+        for number in range(count)
+    ]

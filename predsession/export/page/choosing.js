@@ -21,18 +21,21 @@ function scorePasses(score, { least, most }, { low, high }) {
   return (least <= low || score >= least) && (most >= high || score <= most);
 }
 
-/** Keep of each item the objects that pass, and count what the controls show. */
+/** Keep of each item the objects that pass, and count what the controls show: of the items that are asked for. */
 function sift(report, wish) {
   const { range } = report;
+  const asked = askedFor(wish);
   const counts = { bars: new Array(BARS).fill(0), classes: new Map(), unscored: 0 };
   for (const item of report.items) {
-    item.kept = item.objects.filter((object) => {
-      const [wanted, passes] = [!wish.without.has(object.class), scorePasses(object.score, wish, range)];
-      if (passes) counts.classes.set(object.class, (counts.classes.get(object.class) ?? 0) + 1);
+    const passing = (object) => scorePasses(object.score, wish, range);
+    item.kept = item.objects.filter((object) => !wish.without.has(object.class) && passing(object));
+    if (!asked(item)) continue;
+    for (const object of item.objects) {
+      const wanted = !wish.without.has(object.class);
+      if (passing(object)) counts.classes.set(object.class, (counts.classes.get(object.class) ?? 0) + 1);
       if (wanted && object.score === null) counts.unscored += 1;
       if (wanted && object.score !== null) counts.bars[barOf(object.score, range)] += 1;
-      return wanted && passes;
-    });
+    }
   }
   return counts;
 }
@@ -41,21 +44,29 @@ function barOf(score, { low, high }) {
   return Math.min(BARS - 1, Math.max(0, Math.floor(((score - low) / (high - low)) * BARS)));
 }
 
+const KINDS = {
+  all: () => true,
+  some: () => true,
+  none: (item) => !item.failed && item.kept.length === 0,
+  failed: (item) => item.failed,
+  gone: (item) => !item.failed && item.thumb === null,
+};
+
+/** Return whether an item has the name and is of the kind that are wished for. */
+function askedFor(wish) {
+  const part = wish.name.trim().toLowerCase();
+  const named = (item) => !part || nameOf(item).toLowerCase().includes(part) || item.path.toLowerCase().includes(part);
+  return (item) => KINDS[wish.show](item) && named(item);
+}
+
 /** Return the items that are wished for, in order. */
 function choose(report, wish) {
   const { low, high } = report.range;
   const narrowed = wish.without.size > 0 || wish.least > low || wish.most < high;
-  const kinds = {
-    // A filter of objects asks for what has some; without one, everything is there, failures too.
-    all: (item) => !narrowed || item.kept.length > 0,
-    some: (item) => item.kept.length > 0,
-    none: (item) => !item.failed && item.kept.length === 0,
-    failed: (item) => item.failed,
-    gone: (item) => !item.failed && item.thumb === null,
-  };
-  const part = wish.name.trim().toLowerCase();
-  const named = (item) => !part || item.name.toLowerCase().includes(part) || item.path.toLowerCase().includes(part);
-  const chosen = report.items.filter((item) => kinds[wish.show](item) && named(item));
+  // A filter of objects asks for what has some; without one, everything is there, failures too.
+  const needed = wish.show === "some" || (wish.show === "all" && narrowed);
+  const asked = askedFor(wish);
+  const chosen = report.items.filter((item) => asked(item) && (!needed || item.kept.length > 0));
   return chosen.sort(ORDERS[wish.sort](wish.descending ? -1 : 1));
 }
 

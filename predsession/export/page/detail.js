@@ -26,6 +26,7 @@ class Detail {
 
   open(items, at) {
     this.items = items;
+    this.element.querySelector("#detail-said").textContent = "";
     this.show(at);
     this.element.showModal();
     this.draw();
@@ -40,7 +41,10 @@ class Detail {
 
   step(by) {
     const at = this.at + by;
-    if (at >= 0 && at < this.items.length) this.show(at);
+    if (at < 0 || at >= this.items.length) return;
+    this.show(at);
+    // A dialog's name is read when it opens, and not again.
+    this.element.querySelector("#detail-said").textContent = `${nameOf(this.item)}: ${spoken(this.item, this.classes)}`;
   }
 
   key(event) {
@@ -69,16 +73,19 @@ class Detail {
     const { item } = this;
     this.element.querySelector("#detail-name").textContent = nameOf(item);
     this.element.querySelector("#detail-facts").textContent = factsOf(item, `${at + 1} of ${this.items.length.toLocaleString("en")}`);
-    this.element.querySelector("#previous").disabled = at === 0;
-    this.element.querySelector("#next").disabled = at === this.items.length - 1;
+    // Not `disabled`: a button that has the focus would lose it, and with it the keys would go nowhere.
+    this.element.querySelector("#previous").ariaDisabled = String(at === 0);
+    this.element.querySelector("#next").ariaDisabled = String(at === this.items.length - 1);
     const reason = this.element.querySelector("#detail-reason");
     reason.hidden = !item.reason;
     reason.textContent = item.failed ? item.reason : `The picture is missing: ${item.reason}`;
     this.element.querySelector("#detail-note").textContent = noteOf(item);
     this.rows.parentElement.hidden = item.kept.length === 0;
     this.rows.parentElement.classList.toggle("untracked", item.kept.every(({ track }) => track === null));
+    const stood = this.rows.contains(document.activeElement);
     this.rows.replaceChildren(...item.kept.map((object) => this.row(object)));
-    this.image = item.thumb && html("img", { src: item.thumb, alt: `${item.name}: ${spoken(item, this.classes)}` });
+    if (stood) this.element.querySelector("#found").focus(); // the row that had the focus is gone
+    this.image = item.thumb && html("img", { src: item.thumb, alt: `${nameOf(item)}: ${spoken(item, this.classes)}` });
     this.real(item);
     this.draw();
   }

@@ -92,7 +92,7 @@ class Grid {
     const item = this.items[at];
     const said = spoken(item, this.classes);
     const button = html("button", { type: "button", tabIndex: at === this.active ? 0 : -1 }, this.picture(item), caption(item, said));
-    button.setAttribute("aria-label", `${item.name}: ${said}`);
+    button.setAttribute("aria-label", `${nameOf(item)}: ${said}`);
     const card = html("div", { className: item.failed ? "item failed" : "item" }, button);
     card.dataset.at = at;
     card.setAttribute("role", "listitem");
