@@ -168,8 +168,9 @@ def test_a_legend_names_every_class(plot: object, own: bool) -> None:
     assert [tuple(round(255 * part) for part in each[:3]) for each in handles] == colors
 
 
-@pytest.mark.parametrize("plot", [plots.scores, plots.objects_over_time])
-@pytest.mark.parametrize("top", [16, 40, 79])
+@pytest.mark.parametrize(
+    ("plot", "top"), [(plots.scores, 40), (plots.objects_over_time, 16), (plots.objects_over_time, 79)]
+)
 def test_a_long_legend_has_room(plot: object, top: int) -> None:
     """Columns, and a wider figure: it is drawn whole, beside axes that are no smaller; at most 48 lines."""
     names = [f"a class with a long name {number}" for number in range(80)]
