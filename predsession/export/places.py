@@ -28,12 +28,22 @@ class Places:
         Whether two places must differ in more than their suffix: for formats that put another one there.
     again : bool
         Whether an input that comes again gets the same place again.
+    suffixes : set of str or None
+        Suffixes that stay; behind any other one comes ``.png``.
     """
 
-    def __init__(self, root: str | None, *, by_stem: bool = False, again: bool = False) -> None:
+    def __init__(
+        self,
+        root: str | None,
+        *,
+        by_stem: bool = False,
+        again: bool = False,
+        suffixes: frozenset[str] | None = None,
+    ) -> None:
         self._root = root or str(Path.cwd())
         self._by_stem = by_stem
         self._again = again
+        self._suffixes = suffixes
         # What was given, and to whom: numbers instead of texts, or 100,000 names would be kept.
         self._given: dict[int, int] = {}
         self._counts: dict[tuple[int, int], int] = {}
@@ -95,6 +105,8 @@ class Places:
             place = place.with_name("image") if place.name else PurePath("image")
         if prediction.frame_index is not None and not _is_frame(place, prediction.frame_index):
             place = place.with_name(f"{place.stem}_{prediction.frame_index:06d}.png")
+        if self._suffixes is not None and place.suffix.lower() not in self._suffixes:
+            place = place.with_name(f"{place.name}.png")
         return place
 
 
