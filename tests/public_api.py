@@ -21,6 +21,7 @@ PUBLIC = (
 )
 """The modules whose `__all__` is promised."""
 BEYOND = {
+    "predsession": ("__version__",),  # not in `__all__`: a star import would change the importer's own
     "predsession.export.jsonl": ("JsonlWriter",),
     "predsession.export.video": ("VideoExport",),
     "predsession.testing.fixtures": (),
@@ -46,7 +47,9 @@ def describe_all() -> str:
 
 def describe(name: str, thing: object) -> Iterator[str]:
     """Yield the lines of one name."""
-    if inspect.isclass(thing):
+    if name == "__version__":
+        yield "__version__: str"  # its value is no promise
+    elif inspect.isclass(thing):
         yield from _class(name, thing)
     elif callable(thing):
         yield f"{name}{_signature(thing)}"

@@ -1,7 +1,9 @@
-"""The command line, a file a command: ``predict | serve | info | jobs | edge | tensor | stream | results``.
+"""The command line, a file a command.
+
+``predict | serve | info | jobs | convert | edge | tensor | stream | results | doctor | completion``
 
 Only the result goes to standard output; progress and messages go to standard error. Exit codes: 0 all went
-well, 1 some items failed, 2 wrong usage or source, 3 the server, 130 interrupted.
+well, 1 some items failed, 2 wrong usage or source, 3 the server, 130 interrupted, 129 and 143 hung up and ended.
 """
 
 from __future__ import annotations

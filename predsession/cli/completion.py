@@ -1,7 +1,7 @@
 """``predsession completion``: a script with which a shell completes commands and options.
 
-The scripts are made by shtab when the command line changes (``scripts/renew``), and are shipped as they are:
-the core needs no library for them.
+The scripts are made by shtab, and mended, when the command line changes (``scripts/renew``). They are shipped
+as they are: the core needs no library for them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from predsession.cli.codes import OK
 SHELLS = ("bash", "fish", "zsh")
 EXAMPLES = """\
 for this shell:
-  source <(predsession completion bash)                      bash, or zsh after compinit
-  predsession completion fish | source                       fish
+  source <(predsession completion bash)
+  source <(predsession completion zsh)       after compinit
+  predsession completion fish | source
 
-for all to come:
+for all to come, in folders that there must be:
   predsession completion bash > ~/.local/share/bash-completion/completions/predsession
-  predsession completion zsh > ~/.zfunc/_predsession         with fpath+=~/.zfunc before compinit in ~/.zshrc
+  predsession completion zsh > ~/.zfunc/_predsession
   predsession completion fish > ~/.config/fish/completions/predsession.fish
+
+Bash wants its package bash-completion for it, zsh this line before compinit in ~/.zshrc:
+  fpath+=~/.zfunc
 """
 
 

@@ -175,12 +175,12 @@ _shtab_predsession___version_nargs=0
 
 # $1=COMP_WORDS[1]
 _shtab_compgen_files() {
-  compgen -f -- $1  # files
+  compgen -f -- "$1"  # files
 }
 
 # $1=COMP_WORDS[1]
 _shtab_compgen_dirs() {
-  compgen -d -- $1  # recurse into subdirs
+  compgen -d -- "$1"  # recurse into subdirs
 }
 
 # $1=COMP_WORDS[1]
@@ -322,4 +322,36 @@ _shtab_predsession() {
   return 0
 }
 
-complete -o bashdefault -F _shtab_predsession predsession
+# Bash splits words at "=" and ":", and hands them over with their quotes and backslashes.
+_predsession() {
+  local -a words=()
+  local i word joined=""
+  for (( i = 0; i <= COMP_CWORD; i++ )); do
+    word="${COMP_WORDS[i]}"
+    if (( i == COMP_CWORD )); then
+      [[ "$word" == "=" ]] && word=""
+      case "$word" in
+        [\"\']*) word="${word:1}" ;;
+        *) word="${word//\\/}" ;;
+      esac
+      # the end of a word that began before a "=" or ":": its beginning is no word of its own
+      if [[ -n "$joined" ]]; then unset "words[${#words[@]}-1]"; fi
+      words+=("$word")
+    elif [[ "$word" == "=" && "${COMP_WORDS[i-1]}" == --* ]]; then
+      : # between an option and its value
+    elif [[ "$word" =~ ^[=:]+$ && ${#words[@]} -gt 0 ]]; then
+      words[${#words[@]}-1]+="$word"
+      joined=1
+      continue
+    elif [[ -n "$joined" ]]; then
+      words[${#words[@]}-1]+="$word"
+    else
+      words+=("$word")
+    fi
+    joined=""
+  done
+  local COMP_WORDS=("${words[@]}") COMP_CWORD=$(( ${#words[@]} - 1 ))
+  _shtab_predsession "$@"
+}
+
+complete -o bashdefault -F _predsession predsession

@@ -176,7 +176,7 @@ _shtab_predsession_predict_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--url[the server\; default\: \$PREDSESSION_URL, else an embedded server is started]:url:"
   "--out[write the predictions into this file or folder]:PATH:_files"
-  "--format[of --out\: what its name says, else jsonl\; jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video]:FORMAT:(jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video)"
+  "--format[of --out, where its name does not say it\: jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video]:FORMAT:(jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video)"
   "--html[write a page to look at into this folder (or file, named .html)]:DIR:_files -/"
   "--save-images[write the pictures with the predictions drawn to this folder]:DIR:_files -/"
   "--conf[lowest score]:conf:"
@@ -516,7 +516,7 @@ _shtab_predsession_tensor() {
 
 typeset -A opt_args
 
-if [[ $zsh_eval_context[-1] == eval ]]; then
+if [[ $zsh_eval_context[-1] == (eval|file) ]]; then
   # eval/source/. command, register function for later
   compdef _shtab_predsession -N predsession
 else
