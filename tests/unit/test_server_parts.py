@@ -18,7 +18,7 @@ from predsession.server.answers import dump
 from predsession.server.command import add_arguments
 from predsession.server.config import Limits, ModelSpec
 from predsession.server.decode import BadImageError, open_picture
-from predsession.server.folders import CommandError
+from predsession.server.folders import CommandError, server_folder
 from predsession.server.metrics import Metrics, Sample
 from predsession.server.models.nms import keep_best
 from predsession.server.models.pixels import NUMBERS, box_number, number_box, number_picture, read_number
@@ -195,3 +195,18 @@ def test_paths_of_the_server_are_in_no_message(tmp_path: Path) -> None:
     with pytest.raises(BadImageError) as caught:
         open_picture(Slice(str(tmp_path / "gone"), 0, 9), max_pixels=100)
     assert str(caught.value) == "the file cannot be read: No such file or directory"
+
+
+def test_a_folder_that_another_server_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is named by the port is at that port, for which another port helps; else another folder does."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for data, words in (
+        (None, "at port 8000.*--port, or .*--data"),
+        (tmp_path / "mine", "another with --data"),
+    ):
+        with (
+            server_folder(data, ephemeral=False, port=8000),
+            pytest.raises(CommandError, match=f"is used by another server; .*{words}"),
+            server_folder(data, ephemeral=False, port=8000),
+        ):
+            pass
