@@ -187,7 +187,7 @@ def _why(prediction: Prediction, error: Exception) -> str:
 def _file_problem(path: str) -> str | None:
     """Say why a file cannot be had, as far as the file system says; None where it is there."""
     try:
-        return None if stat.S_ISREG(os.stat(path).st_mode) else "it is no file"
+        return None if stat.S_ISREG(Path(path).stat().st_mode) else "it is no file"
     except (FileNotFoundError, NotADirectoryError):
         return "its file is no longer there"
     except OSError as error:  # a folder that may not be looked into, a name that is too long, a disk

@@ -154,7 +154,15 @@ def common_folder(sources: Iterable[object]) -> str | None:
             continue
         path = Path(os.fsdecode(source)).absolute()
         if common is None:
-            common = str(path if path.is_dir() else path.parent)
+            common = str(_folder_of(path))
         elif not path.is_relative_to(common):
-            common = os.path.commonpath([common, path if path.is_dir() else path.parent])
+            common = os.path.commonpath([common, _folder_of(path)])
     return common
+
+
+def _folder_of(path: Path) -> Path:
+    """Return a folder itself, or the one a file lies in; what cannot be looked at is taken for a file."""
+    try:
+        return path if path.is_dir() else path.parent
+    except OSError:
+        return path.parent

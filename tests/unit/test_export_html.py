@@ -258,9 +258,9 @@ def test_path_that_cannot_be_looked_at_is_a_picture_missing(
         f"{tmp_path}/loop.jpg": "its file cannot be read: too many levels of symbolic links",
         f"{tmp_path}/folder.jpg": "it is no file",
     }
-    writer = written(tmp_path / "r.html", *(found(path=path) for path in paths))
+    saved = save_predictions([found(path=path) for path in paths], tmp_path / "r.html")
     assert [item["gone"] for item in items(tmp_path / "r.html")] == list(paths.values())
-    assert writer.left_out == {"pictures that are gone": len(paths)}
+    assert saved.left_out == {"pictures that are gone": len(paths)}
 
 
 def test_reasons_are_for_readers_of_a_page(tmp_path: Path) -> None:
