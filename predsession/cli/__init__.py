@@ -3,7 +3,7 @@
 ``predict | serve | info | jobs | convert | edge | tensor | stream | results | doctor | completion``
 
 Only the result goes to standard output; progress and messages go to standard error. Exit codes: 0 all went
-well, 1 some items failed, 2 wrong usage or source, 3 the server, 130 interrupted, 129 hung up, 143 terminated.
+well, 1 some items failed, 2 wrong usage or source, 3 the server, 130 interrupted, 129 hung up, 143 ended.
 """
 
 from __future__ import annotations

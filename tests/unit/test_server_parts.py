@@ -198,7 +198,7 @@ def test_paths_of_the_server_are_in_no_message(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_another_server_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is named by the port is at that port, for which another port helps; else another folder does."""
+    """One that is named by the port is at that port, for which another port helps; else a folder."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     for data, words in (
         (None, "at port 8000.*--port, or .*--data"),
