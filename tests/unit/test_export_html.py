@@ -244,7 +244,7 @@ def test_path_that_cannot_be_looked_at_is_a_picture_missing(
     locked, real = str(tmp_path / "locked" / "1.jpg"), os.stat
 
     def look(path: object, *args: object, **more: object) -> os.stat_result:
-        if path == locked:
+        if str(path) == locked:
             raise PermissionError(13, "Permission denied", locked)
         return real(path, *args, **more)  # type: ignore[arg-type]
 
