@@ -32,7 +32,7 @@ def visit(browser: Browser) -> Iterator[Visiting]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small report, and one of a clip beside it."""
     folder = tmp_path_factory.mktemp("a rather long name of photographs")
-    photos = folder / "observatory photographs of the northern meadows"
+    photos = folder / "photogrammetry of the northern meadows"
     save_predictions(pictures(photos), folder / "report.html", root=photos)
     save_predictions(frames(folder), folder / "clip.html")
     return folder / "report.html"
