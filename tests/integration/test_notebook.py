@@ -262,15 +262,15 @@ def test_a_task_of_an_earlier_cell_goes_on(
     kernel: Kernel, ours: str, numbered: Callable[..., list[Path]]
 ) -> None:
     """It iterates while another cell awaits, and is interrupted: it is not that cell's."""
-    folder = str(numbered(40)[0].parent)
+    folder = str(numbered(20)[0].parent)
     kernel.run(
         f"session, seen = PredictionSession({ours!r}, {folder!r}), []\n"
         "async def consume():\n    async for p in session:\n        seen.append(p.index)\n"
         "        await asyncio.sleep(0.03)\n"
         "task = asyncio.create_task(consume())"
     )
-    kernel.run("await asyncio.sleep(0.3)\nprint('GO')\nawait asyncio.sleep(30)", interrupt_at="GO")
-    after = kernel.run("await task\nprint(seen == list(range(40)))")
+    kernel.run("await asyncio.sleep(0.1)\nprint('GO')\nawait asyncio.sleep(30)", interrupt_at="GO")
+    after = kernel.run("await task\nprint(seen == list(range(20)))")
     assert kernel.text(after, "stdout") == "True\n"
 
 
