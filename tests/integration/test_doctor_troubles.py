@@ -21,7 +21,6 @@ from server_kit import Server
 
 from predsession.doctor import Verdict, examine, examining
 from predsession.doctor.target import look_at_proxy, read_target
-from predsession.testing import RunningServer
 
 
 @contextmanager
@@ -74,8 +73,14 @@ def test_uploads_that_hang() -> None:
 
 def test_the_servers_own_limit() -> None:
     """Who refuses in JSON is the server itself: the advice is for that, not for a proxy."""
-    with RunningServer("pixels", arguments=["--limit-body", "4M"]) as server:
-        examination = examine(server.url)
+
+    def bounded(handler: BaseHTTPRequestHandler) -> Answer:
+        if int(handler.headers["Content-Length"]) < 4 << 20:
+            return info(handler)
+        return 413, {}, b'{"detail": {"message": "The upload is larger than 4194304 bytes."}}'
+
+    with answering_uploads(bounded) as url:
+        examination = examine(url)
     says(examination, "upload", Verdict.WARNING, "between 1 and 8 MiB", "413", "--limit-body")
     assert "nginx" not in found(examination, "upload").advice
 
@@ -214,16 +219,17 @@ def test_a_slow_server_takes_no_longer_for_all_that(monkeypatch: pytest.MonkeyPa
 
 
 def test_calls_that_are_slow_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three calls tell of a slow server what ten would."""
+    """A few calls tell of a slow server what ten would."""
 
     def slow(handler: BaseHTTPRequestHandler) -> Answer:
-        time.sleep(0.045)
+        time.sleep(0.06)
         return info(handler)
 
     monkeypatch.setattr("predsession.doctor.load.ENOUGH_S", 0.1)
     with listening(slow) as port:
         examination = examine(f"http://127.0.0.1:{port}")
-    says(examination, "latency", Verdict.OK, "3 calls took", "kept")
+    calls = found(examination, "latency").text.partition(" ")[0]
+    assert calls in ("A", "2"), examination  # the first alone, where the machine is busy
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])

@@ -127,6 +127,7 @@ def test_over_tls(tmp_path: Path) -> None:
         with pytest.raises(errors.RequestTimeoutError):
             transport.send(calls.session_info())
         transport.close()
+    options = ConnectionOptions(verify=str(tmp_path / "ca.pem"))
     with speaking(kept(2), context) as port:
         transport = HttpTransport(f"https://localhost:{port}", options=options)
         connections = transport.watch_connections()
@@ -164,8 +165,8 @@ def kept(count: int, *, pause: float = 0.0) -> Speak:
 
 def test_a_kept_connection_has_its_time_anew() -> None:
     """Two answers, each of which takes more than half of what one may, come over one connection."""
-    with speaking(kept(2, pause=0.3)) as port:
-        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(read_timeout=0.5))
+    with speaking(kept(2, pause=0.4)) as port:
+        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(read_timeout=0.75))
         connections = transport.watch_connections()
         assert [transport.send(calls.session_info()).body for _ in range(2)] == [b"0", b"1"]
         assert connections() == 1
@@ -201,11 +202,11 @@ def test_a_large_answer_may_take_longer_than_a_small_one() -> None:
         request_of(connection)
         connection.sendall(OK + b"Content-Length: 50000\r\n\r\n")
         for _ in range(10):
-            over.wait(0.02)
+            over.wait(0.04)
             connection.sendall(bytes(5000))
 
     with speaking(speak) as port:
-        transport = HttpTransport(f"http://127.0.0.1:{port}", options=PATIENCE)
+        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(read_timeout=0.3))
         assert len(transport.send(calls.session_info()).body) == 50000
         transport.close()
 
