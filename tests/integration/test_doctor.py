@@ -28,6 +28,13 @@ from predsession.wire import calls
 TOKEN = "a-token-of-the-tests"
 
 
+@pytest.fixture(scope="module")
+def ours() -> Iterator[str]:
+    """A server that no other test leaves a job on: some kill their clients, whose jobs live on for a while."""
+    with RunningServer("pixels") as server:
+        yield server.url
+
+
 def test_a_server_of_ours_is_well(ours: str, ask: Callable[[str, Any], Any]) -> None:
     """All is ok, each check is made once, and the server has no job more than before."""
     told: list[Finding] = []

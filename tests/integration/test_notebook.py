@@ -21,6 +21,8 @@ from nbconvert import HTMLExporter
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
+from predsession.testing import RunningServer
+
 SAMPLES = Path(__file__).parents[1] / "samples"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "notebooks"
 CHROMIUM = shutil.which("chromium") or ""
@@ -134,6 +136,13 @@ def test_the_video_notebook(detector: str) -> None:
 
 
 # -- interrupts ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[str]:
+    """A server that no other test leaves a job on: some kill their clients, whose jobs live on for a while."""
+    with RunningServer("pixels") as server:
+        yield server.url
 
 
 class Kernel:

@@ -335,7 +335,7 @@ def test_a_caller_that_goes(rpc: Grpc) -> None:
     before = int(arrays(rpc.infer(slow(0)))["calls"])
     with grpc.insecure_channel(rpc.address, options=OPTIONS) as channel:
         made = channel.unary_unary(METHODS["ModelInfer"].path, request_serializer=to_bytes)
-        first = made.future(request_to_message(slow(1, 0.3)))
+        first = made.future(request_to_message(slow(1, 1.0)))
         waiting = [made.future(request_to_message(slow(2))) for _ in range(5)]
         time.sleep(0.1)
         for each in waiting:

@@ -442,5 +442,5 @@ def test_memory_does_not_grow_with_the_pictures(tmp_path: Path) -> None:
                 kept.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
         writer.finish()
-    assert kept[1] - kept[0] < 20_000
+    assert kept[1] - kept[0] < 80_000, "the names alone would be 150,000"
     assert (tmp_path / "r.html").stat().st_size > 200_000
