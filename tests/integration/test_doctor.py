@@ -30,7 +30,7 @@ TOKEN = "a-token-of-the-tests"
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[str]:
-    """A server that no other test leaves a job on: some kill their clients, whose jobs live on for a while."""
+    """A server that no other test leaves a job on: some kill their clients, whose jobs live on a while."""
     with RunningServer("pixels") as server:
         yield server.url
 

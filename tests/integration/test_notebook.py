@@ -140,7 +140,7 @@ def test_the_video_notebook(detector: str) -> None:
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[str]:
-    """A server that no other test leaves a job on: some kill their clients, whose jobs live on for a while."""
+    """A server that no other test leaves a job on: some kill their clients, whose jobs live on a while."""
     with RunningServer("pixels") as server:
         yield server.url
 
