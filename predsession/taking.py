@@ -220,12 +220,21 @@ class SessionTaking(SessionViews):
             If the format needs an extra.
         DiskError
             If the disk is full.
+        SessionClosedError
+            If nothing is left: all predictions were taken, or the session was closed.
         ItemError, JobFailedError, MissingResultsError, TransportError, ResponseError
             As for `next`.
         """
         from predsession.export.saving import Saving, pour
         from predsession.export.target import Target, existing_of
 
+        if self._ended:
+            raise SessionClosedError(
+                "all predictions of the session were taken, so there is nothing left to be written: open a "
+                "new one, or write what you have kept with save_predictions"
+            )
+        if self._closed:
+            raise self._closed_error()
         journal = self._pipeline.shared.journal
         comes_again = journal is not None and journal.replay
         if append and comes_again:

@@ -13,7 +13,9 @@ import io
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from predsession import __version__
 from predsession.cli import completion, convert, doctor, edge, inspect, predict, results, stream, tensor
@@ -45,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for output in (sys.stdout, sys.stderr):
         if isinstance(output, io.TextIOWrapper):
             output.reconfigure(errors="backslashreplace")
+    warnings.showwarning = _tell
     args = _parser().parse_args(arguments)
     try:
         return int(args.run(args))
@@ -66,6 +69,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TypeError, ValueError, OSError) as error:
         say(str(error))
         return USAGE
+
+
+def _tell(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning: what is meant for users in a line of ours, others as Python does."""
+    if issubclass(category, UserWarning):
+        say(str(message))
+    else:
+        (file or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _parser() -> argparse.ArgumentParser:

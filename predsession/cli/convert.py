@@ -71,5 +71,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _beside(source: Path, name: str, suffixes: tuple[str, ...]) -> str:
     """Return where a format is written if nothing is said."""
-    stem = source.with_name(source.name.removesuffix(".partial.jsonl")) if source.is_file() else source
+    name_of_whole = source.name.removesuffix(".partial.jsonl") or source.name
+    stem = source.with_name(name_of_whole) if source.is_file() else source
     return str(stem.with_suffix(suffixes[0]) if suffixes else stem.with_name(f"{stem.stem}-{name}"))

@@ -55,8 +55,16 @@ class CsvWriter(Closing):
 
     def __init__(self, target: Target) -> None:
         super().__init__()
+        size = target.path.stat().st_size if target.path.is_file() else 0
         self._file = GrowingFile(target, _complete)
         self._headed = self._file.is_added_to
+        if self._headed and target.path.stat().st_size < size:
+            text = f"{target.path}: its last row has no end, was perhaps written by half, and is left out"
+            try:
+                warnings.warn(text, UnfinishedFileWarning, stacklevel=2)
+            except UnfinishedFileWarning:  # where warnings are errors
+                self._file.close()
+                raise
         if self._headed:
             with target.path.open("rb") as file:
                 head = file.readline()

@@ -9,14 +9,15 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-from predsession.errors import ItemError, PredSessionError, SourceError, UnfinishedFileWarning
+from predsession.errors import ItemError, PredSessionError, ProtocolError, SourceError, UnfinishedFileWarning
 from predsession.export.growing import GrowingFile
 from predsession.export.target import Target
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
 from predsession.wire.jsontext import loads
 from predsession.wire.jsontypes import JSONObject, as_object
-from predsession.wire.meta import ModelMeta
+from predsession.wire.meta import CONFIDENCE, ModelMeta
+from predsession.wire.results import MODEL
 
 LOOKED_BACK = 1 << 16
 """Bytes that are read at a time, from the end, to find the last complete line."""
@@ -80,6 +81,10 @@ class JsonlWriter(Closing):
         target = target if isinstance(target, Target) else Target(path=Path(target))
         self._file = GrowingFile(target, _complete)
         self._model: ModelMeta | None = None
+        # In a file that is added to, an older line may have told of another model.
+        self._is_told = not self._file.is_added_to
+        if self._file.is_added_to and not _ends_a_line(target.path):
+            self._file.write(b"\n")
 
     def write(self, outcome: Prediction | ItemError) -> None:
         """Write one outcome, and hand it to the operating system.
@@ -96,19 +101,23 @@ class JsonlWriter(Closing):
         """
         line = to_line(outcome)
         if isinstance(outcome, Prediction) and self._is_news(outcome):
-            # Once, for all that follow: a line describes only the classes that were found in its own picture.
-            line = f'{{"model":{_text(outcome.meta.to_json())},{line[1:]}'
+            # A line describes only the classes of its own picture; this counts for all that follow.
+            model = None if self._model is None else self._model.to_json()
+            line = f'{{"{MODEL}":{_text(model)},{line[1:]}'
         self._file.write(f"{line}\n".encode())
 
     def _is_news(self, prediction: Prediction) -> bool:
-        """Whether the model has more classes than its line and those before it describe."""
-        if prediction.meta is self._model or prediction.ids is not None:
+        """Whether another model counts from this prediction on, or none where its line describes all."""
+        meta = prediction.meta
+        if self._is_told and (meta is self._model or meta == self._model):
+            self._model = meta
             return False
-        known = self._model
-        self._model = prediction.meta
-        if known is not None and known.classes == prediction.meta.classes:
-            return False
-        return not prediction.counts().keys() >= set(prediction.meta.names)
+        alone = prediction.ids is not None or (
+            set(meta.tags) <= {CONFIDENCE} and prediction.counts().keys() >= set(meta.names)
+        )
+        is_news = not self._is_told or not (alone and self._model is None)
+        self._model, self._is_told = None if alone else meta, True
+        return is_news
 
     def finish(self) -> None:
         """Cut off what is left of an earlier file, which a run with fewer outcomes does not reach."""
@@ -120,17 +129,39 @@ class JsonlWriter(Closing):
 
 
 def _complete(path: Path) -> int:
-    """Return how many bytes of a file are complete lines."""
+    """Return how many bytes of a file are complete lines; a last one that only lacks its end is."""
     with path.open("rb") as file:
-        end = file.seek(0, 2)
+        size = end = file.seek(0, 2)
         while end > 0:
             begin = max(0, end - LOOKED_BACK)
             file.seek(begin)
             found = file.read(end - begin).rfind(b"\n")
             if found >= 0:
-                return begin + found + 1
+                end = begin + found + 1
+                break
             end = begin
-    return 0
+        file.seek(end)
+        last = file.read()
+    if last.strip():
+        try:
+            as_object(loads(last))
+        except (ValueError, RecursionError, PredSessionError):
+            _warn(path, "its last line")
+            return end
+    return size
+
+
+def _ends_a_line(path: Path) -> bool:
+    """Whether a file ends with the end of a line, or is empty."""
+    with path.open("rb") as file:
+        return file.seek(0, 2) == 0 or (file.seek(-1, 2) >= 0 and file.read() == b"\n")
+
+
+def _warn(path: str | PathLike[str], which: str) -> None:
+    """Say that a line was written by half."""
+    warnings.warn(
+        f"{path}: {which} was written by half, and is left out", UnfinishedFileWarning, stacklevel=3
+    )
 
 
 def read_lines(path: str | PathLike[str]) -> Iterator[Prediction | ItemError]:
@@ -165,11 +196,7 @@ def read_lines(path: str | PathLike[str]) -> Iterator[Prediction | ItemError]:
                 yield reader.outcome(as_object(loads(line)))
             except (ValueError, RecursionError, PredSessionError) as error:
                 if not line.endswith(b"\n"):
-                    warnings.warn(
-                        f"{path}: line {number} was written by half, and is left out",
-                        UnfinishedFileWarning,
-                        stacklevel=2,
-                    )
+                    _warn(path, f"line {number}")
                     return
                 raise SourceError(f"{path}, line {number}: not a prediction ({error})") from None
 
@@ -184,12 +211,10 @@ class _Reader:
         """Return what a line says."""
         if "annotation" not in line:
             return _item_error(line)
-        told = line.get("model")
-        if told is None:
-            return self._with_model(Prediction.from_json(line))
-        self._model = ModelMeta.from_json(as_object(told))
-        rest = {key: value for key, value in line.items() if key != "model"}
-        return self._with_model(Prediction.from_json(rest))
+        if MODEL in line:
+            told = line[MODEL]
+            self._model = None if told is None else ModelMeta.from_json(as_object(told))
+        return self._with_model(Prediction.from_json(line))
 
     def _with_model(self, prediction: Prediction) -> Prediction:
         """Give a prediction the model's whole description, if its own agrees with it."""
@@ -201,6 +226,8 @@ class _Reader:
 
 def _item_error(line: JSONObject) -> ItemError:
     """Return what a line says of an input that failed."""
+    if not isinstance(line.get("error"), dict):
+        raise ProtocolError("it has neither an annotation nor an error")
     error, index, path = as_object(line["error"]), line.get("index"), line.get("path")
     name, reason = str(line.get("name") or ""), str(error.get("message") or "")
     index = index if isinstance(index, int) else -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, overload
@@ -13,6 +14,7 @@ from predsession.errors import ItemError, SourceError
 from predsession.export.folders import files_below
 from predsession.export.formats import FORMATS, Format, Outcomes
 from predsession.export.held import is_held
+from predsession.export.readers import reading
 from predsession.export.yolo_finding import labels_of
 from predsession.export.yolo_layout import DATA, LABELS, YAML, find_description
 from predsession.inputs.folders import is_clip
@@ -89,13 +91,14 @@ def _passed(path: Path, outcomes: Outcomes, on_error: str) -> Iterator[Predictio
             f"{path} is being written by this program, which would find it cut off: write into another "
             "place, or read all of it first (list)"
         )
-    for outcome in outcomes:
-        if not isinstance(outcome, ItemError):
-            yield _with_frame(outcome)
-        elif on_error == "raise":
-            raise outcome
-        elif on_error == "yield":
-            yield outcome
+    with reading(path), _told(path):
+        for outcome in outcomes:
+            if not isinstance(outcome, ItemError):
+                yield _with_frame(outcome)
+            elif on_error == "raise":
+                raise outcome
+            elif on_error == "yield":
+                yield outcome
 
 
 def _with_frame(prediction: Prediction) -> Prediction:
@@ -127,14 +130,31 @@ def format_of(name: str | None, path: Path) -> Format:
     SourceError
         If there is no such file or format, or it cannot be read.
     """
-    if not path.exists():
-        raise SourceError(f"{path}: there is no such file or folder")
-    name = name or _looks_like(path)
+    with _told(path):
+        try:
+            path.stat()
+        except ValueError:
+            raise SourceError(f"{path}: there is no such file or folder") from None
+        name = name or _looks_like(path)
     readable = [each.name for each in FORMATS.values() if each.read is not None]
     if name not in readable:
         said = f"{name} cannot be read back" if name in FORMATS else f"{path} looks like no format of ours"
         raise SourceError(f"{said}; formats that can be read: {', '.join(readable)}")
     return FORMATS[name]
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn what a file system says to a look at a file or folder into `SourceError`, which names it."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except OSError as error:
+        place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else path
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise SourceError(f"{place}: there is no such file or folder") from None
+        raise SourceError(f"{place} cannot be read ({error.strerror or error})") from None
 
 
 def _looks_like(path: Path) -> str | None:

@@ -10,7 +10,9 @@ from pathlib import Path
 from predsession.errors import ItemError, SourceError
 from predsession.export.formats import find_format
 from predsession.export.places import common_folder
-from predsession.export.target import Images, Target, existing_of
+from predsession.export.readers import is_read
+from predsession.export.spooled import partial_path
+from predsession.export.target import Existing, Images, Target, existing_of
 from predsession.export.writing import Writer
 from predsession.prediction import Prediction
 
@@ -67,11 +69,21 @@ class Saving:
     ------
     SourceError
         If there is no such format, or the place cannot be used.
+    ValueError
+        If what is to become of the pictures is another word.
     """
 
     def __init__(self, target: Target, format: str | None = None) -> None:  # noqa: A002 - the user's word
         self._target = target
         self._format = find_format(format, target.path)
+        if target.images not in (None, "copy", "link"):
+            raise ValueError(f"images must be 'copy', 'link' or None, not {target.images!r}")
+        places = (target.path, partial_path(target.path))
+        if target.existing is not Existing.APPEND and any(map(is_read, places)):
+            raise SourceError(
+                f"{target.path} is being read by this program, and not to its end: write into another place, "
+                "or read all of it first (list)"
+            )
         if target.images is not None and not self._format.takes_images:
             raise SourceError(f"images= is not for {self._format.name}: it has no place for pictures")
         self._writer: Writer = self._format.write(target)

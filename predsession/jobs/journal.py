@@ -149,6 +149,8 @@ class Journal:
                     f"{self.path} cannot be written to: {error}; make room, and run it again"
                 ) from error
             raise JournalError(f"{self.path} cannot be read or written: {error}") from error
+        except sqlite3.ProgrammingError as error:
+            raise JournalError(f"{self.path} is closed, as its session is ({error})") from error
         except sqlite3.DatabaseError as error:
             raise self._damaged(error) from error
         except OSError as error:

@@ -19,10 +19,12 @@ from predsession.wire.geometry import Size
 from predsession.wire.jsontypes import JSON, JSONObject
 
 _IDS = ("project_id", "dataset_id", "image_id", "video_id", "frame_index")
+MODEL = "model_meta"
+"""What a file of predictions says of the model: for the reader of the file, and no data of the item."""
 _KNOWN = frozenset(
     (
         *_IDS, "annotation", "annotation_json", "name", "path", "url", "source", "data", "index",
-        "class_info", "number", "timestamp",
+        "class_info", "number", "timestamp", MODEL,
     )
 )  # fmt: skip
 

@@ -12,13 +12,16 @@ import time
 from pathlib import Path
 
 import makers
+import numpy as np
 import pytest
 
 from predsession import (
     DiskError,
     ItemError,
+    ModelMeta,
     Prediction,
     PredictionSession,
+    SessionClosedError,
     SourceError,
     read_predictions,
     save_predictions,
@@ -117,6 +120,7 @@ def test_what_is_there_is_not_touched(ours: str, photos: Path, tmp_path: Path) -
         ("p.jsonl", {"format": "xyz"}, "there is no format 'xyz'"),
         ("p.jsonl", {"overwrite": True, "append": True}, "pass one of"),
         ("p.jsonl", {"images": "copy"}, "no place for pictures"),
+        ("labels", {"format": "yolo", "images": "move"}, "images must be 'copy'"),
         ("/proc/no/p.jsonl", {}, "/proc/no/p.jsonl cannot be written"),
         (".", {"format": "jsonl"}, "is a folder; name a file"),
     ],
@@ -125,7 +129,7 @@ def test_places_that_cannot_be_used(
     path: str, arguments: dict[str, object], told: str, tmp_path: Path
 ) -> None:
     """Each is told before anything is read or sent, with what to do."""
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(ValueError, match=told):  # a SourceError is one, too
         save_predictions(iter(()), tmp_path / path, **arguments)
 
 
@@ -393,6 +397,96 @@ def test_lines_keep_the_models_classes(tmp_path: Path) -> None:
     assert one_model.count('"class 50"') == 1
     save_predictions(read_predictions(tmp_path / "p.jsonl"), tmp_path / "again.jsonl")
     assert list(read_predictions(tmp_path / "again.jsonl")) == back
+
+
+def test_another_models_description_is_not_given(tmp_path: Path) -> None:
+    """What describes itself, or is of another model, is read back with its own classes, added to or not."""
+
+    def of(names: list[str], *found: str) -> Prediction:
+        boxes = np.full((len(found), 4), [1, 2, 3, 4])
+        return Prediction.from_arrays(
+            size=(9, 9), boxes=boxes, classes=found, meta=ModelMeta.from_names(names)
+        )
+
+    some = [
+        of(["cat", "dog"], "cat"),
+        of(["cat"], "cat"),
+        of(["cat"]),
+        of(["cat"], "cat"),
+        of(["cat", "cow"]),
+    ]
+    out = tmp_path / "p.jsonl"
+    save_predictions(some[:1], out)
+    for one in some[1:]:
+        save_predictions([one], out, append=True)
+    save_predictions(some, tmp_path / "q.jsonl")
+    for path in (out, tmp_path / "q.jsonl"):
+        assert [each.meta.names for each in read_predictions(path)] == [each.meta.names for each in some]
+    save_predictions([some[0]] * 99, tmp_path / "r.jsonl")
+    assert (tmp_path / "r.jsonl").read_text().count('"model_meta"') == 1
+    first = (tmp_path / "r.jsonl").read_text().splitlines()[0]
+    assert Prediction.from_json(json.loads(first)) == some[0], "a line can be read by itself"
+
+
+def test_a_line_that_only_lacks_its_end_is_kept(tmp_path: Path) -> None:
+    """As editors leave it; what was written by half goes, and is told."""
+    out = tmp_path / "p.jsonl"
+    save_predictions(_many(2), out)
+    out.write_bytes(out.read_bytes()[:-1])
+    save_predictions(_many(1), out, append=True)
+    assert [each.index for each in read_predictions(out)] == [0, 1, 0]
+    for name in ("p.jsonl", "p.csv"):
+        save_predictions(_many(2), tmp_path / name, overwrite=True)
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-9])
+        with pytest.warns(UserWarning, match="by half, and is left out"):
+            save_predictions(_many(1), tmp_path / name, append=True)
+        assert [each.index for each in read_predictions(tmp_path / name)] == [0, 0]
+
+
+@pytest.mark.parametrize("line", ["{}", "[1]", '{"error": 1}', '{"model_meta": 1, "annotation": {}}'])
+def test_lines_that_are_json_but_not_ours(line: str, tmp_path: Path) -> None:
+    """Each is told by file and line."""
+    (tmp_path / "x.jsonl").write_text(f"{line}\n")
+    done = predsession("convert", tmp_path / "x.jsonl", "--to", "csv", code=2)
+    assert f"{tmp_path / 'x.jsonl'}, line 1: not a prediction" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["p.jsonl", "p.csv"])
+def test_what_is_read_is_not_written_over(name: str, tmp_path: Path) -> None:
+    """However far the reading has come; at its end, or when it is let go of, it may."""
+    save_predictions(_many(3), tmp_path / name)
+    found = read_predictions(tmp_path / name)
+    first = next(found)
+    with pytest.raises(SourceError, match="is being read by this program"):
+        save_predictions(itertools.chain([first], found), tmp_path / name, overwrite=True)
+    assert len(list(read_predictions(tmp_path / name))) == 3
+    del found
+    assert save_predictions([first], tmp_path / name, overwrite=True).predictions == 1
+
+
+def test_a_session_that_has_nothing_left_takes_no_file_away(ours: str, photos: Path, tmp_path: Path) -> None:
+    """Its predictions were taken: that is told, also with a journal, and what is there stays."""
+    with PredictionSession(ours, photos / "a", resume=tmp_path / "j") as session:
+        session.save(tmp_path / "p.jsonl")
+        before = (tmp_path / "p.jsonl").read_bytes()
+        for again in (session.save, session.to_html):
+            with pytest.raises(SessionClosedError, match="nothing left to be written"):
+                again(tmp_path / "p.jsonl", overwrite=True)
+    assert (tmp_path / "p.jsonl").read_bytes() == before
+    closed = PredictionSession(ours, photos / "a")
+    closed.close()
+    with pytest.raises(SessionClosedError):
+        closed.save(tmp_path / "q.jsonl")
+
+
+def test_warnings_on_the_command_line_are_lines_of_ours(tmp_path: Path) -> None:
+    """Without Python's own words for where they come from."""
+    save_predictions(_many(2), tmp_path / "p.jsonl")
+    (tmp_path / "p.jsonl").write_bytes((tmp_path / "p.jsonl").read_bytes()[:-9])
+    done = predsession("convert", tmp_path / "p.jsonl", "--to", "csv")
+    assert "predsession: " in done.stderr
+    assert "line 2 was written by half" in done.stderr
+    assert "Warning" not in done.stderr
 
 
 def test_frames_that_were_read_back_have_their_pictures(tmp_path: Path) -> None:
