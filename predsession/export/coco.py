@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from predsession.errors import ItemError
-from predsession.export.coco_ids import KEPT, CategoryIds, ImageIds, without_ids
+from predsession.export.coco_ids import KEPT, CategoryIds, Id, ImageIds, without_ids
 from predsession.export.facts import OURS, facts_of, json_bytes, tags_to_json, without_score
 from predsession.export.keypoints import has_keypoints, joints_of, keypoint_ids, labels_of, points_of
 from predsession.export.outlines import MASKS
@@ -123,7 +123,7 @@ class CocoWriter(Spooled):
     def _pictures(self, predictions: Iterable[Prediction], file: BinaryIO) -> Iterator[dict[str, JSON]]:
         """Return the pictures one by one, and write the annotations of each on the way."""
         places, annotation_id = Places(self._root, again=True), 0
-        for prediction in predictions:
+        for position, prediction in enumerate(predictions):
             image_id = self._image_ids.give(prediction)
             annotations = self._annotations(prediction)
             if annotation_id and annotations:
@@ -139,8 +139,23 @@ class CocoWriter(Spooled):
                 "file_name": places.place(prediction).as_posix(),
                 "width": prediction.size.width,
                 "height": prediction.size.height,
-                OURS: _facts(prediction),
+                OURS: self._facts(prediction, image_id, first=not position),
             }
+
+    def _facts(self, prediction: Prediction, image_id: Id, *, first: bool) -> dict[str, JSON]:
+        """Return what reading a prediction back needs."""
+        facts = facts_of(prediction)
+        category_ids = self._category_ids.said_of(prediction, first=first)
+        rest, has_ids = without_ids(facts.pop("data", None), image_id, category_ids)
+        if rest is not None:
+            facts["data"] = rest
+        if has_ids:
+            facts[KEPT] = True
+        if prediction.track_ids is not None:
+            facts["tracked"] = True
+        if len(prediction) and not any(without_score(tags)[1] for tags in prediction.object_tags):
+            facts["scored"] = False
+        return facts
 
     def _annotations(self, prediction: Prediction) -> list[dict[str, JSON]]:
         """Return the annotations of a prediction, without their ids."""
@@ -193,21 +208,6 @@ class CocoWriter(Spooled):
         right, low = prediction.boxes[row, 2:]
         x2, y2 = _short(np.array([right, low]))
         return [[x, y, x2, y, x2, y2, x, y2]], width * height
-
-
-def _facts(prediction: Prediction) -> dict[str, JSON]:
-    """Return what reading a prediction back needs."""
-    facts = facts_of(prediction)
-    rest, has_ids = without_ids(facts.pop("data", None))
-    if rest is not None:
-        facts["data"] = rest
-    if has_ids:
-        facts[KEPT] = True
-    if prediction.track_ids is not None:
-        facts["tracked"] = True
-    if len(prediction) and not any(without_score(tags)[1] for tags in prediction.object_tags):
-        facts["scored"] = False
-    return facts
 
 
 def _short(values: npt.NDArray[np.float32]) -> list[float]:

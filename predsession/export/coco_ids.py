@@ -2,6 +2,8 @@
 
 What was read from a document of others keeps its ids, so that it fits the ground truth that it belongs to.
 They travel in a prediction's data, under ``coco``: the picture's ``image_id``, and ``category_ids`` by name.
+Those are of its own classes, for a thousand categories at each picture would be more than all that was found;
+the document's first picture has those of all categories, so that what occurs nowhere keeps its id, too.
 Other pictures have their position in the source, from 1, other categories their class's number and one.
 
 Invariant: no two pictures share an id, and no two categories.
@@ -86,7 +88,6 @@ class CategoryIds:
         """The ids that classes had, by name; of two that share one, the first."""
         self._taken: set[Id] = set()
         self._ids: dict[str, Id] = {}
-        self._learnt: JSON = None
         self._lost: set[tuple[str, Id]] = set()
 
     def learn(self, prediction: Prediction) -> None:
@@ -97,11 +98,7 @@ class CategoryIds:
         prediction : Prediction
             Perhaps of a document of others.
         """
-        ids = _of(prediction).get(CATEGORY_IDS)
-        if ids is self._learnt:  # those of one document, which its predictions share
-            return
-        self._learnt = ids
-        for title, value in as_object(ids).items():
+        for title, value in as_object(_of(prediction).get(CATEGORY_IDS)).items():
             known = _as_id(value)
             if known is None or self.kept.get(title) == known:
                 continue
@@ -152,6 +149,23 @@ class CategoryIds:
         """
         return self._ids[title]
 
+    def said_of(self, prediction: Prediction, *, first: bool) -> Mapping[str, JSON]:
+        """Return the ids that a prediction has when the document is read.
+
+        Parameters
+        ----------
+        prediction : Prediction
+            Of one of its pictures.
+        first : bool
+            Whether it is that of the first.
+
+        Returns
+        -------
+        mapping of str to int or str
+            By name.
+        """
+        return {title: self._ids[title] for title in (self._ids if first else prediction.classes)}
+
 
 def with_ids(prediction: Prediction, image_id: Id, category_ids: Mapping[str, JSON]) -> Prediction:
     """Keep the ids of a document of others in a prediction's data.
@@ -163,7 +177,7 @@ def with_ids(prediction: Prediction, image_id: Id, category_ids: Mapping[str, JS
     image_id : int or str
         Of its picture.
     category_ids : mapping of str to int or str
-        Of all categories, by name. It is kept, not copied.
+        By name. It is kept, not copied.
 
     Returns
     -------
@@ -175,23 +189,33 @@ def with_ids(prediction: Prediction, image_id: Id, category_ids: Mapping[str, JS
     return replace(prediction, result=replace(prediction.result, data=data))
 
 
-def without_ids(data: JSON) -> tuple[JSON, bool]:
+def without_ids(data: JSON, image_id: Id, category_ids: Mapping[str, JSON]) -> tuple[JSON, bool]:
     """Take the ids out of a prediction's data: in a document they stand in their own places.
+
+    What is anything else than reading the document gives, such as a user's own, stays as it is.
 
     Parameters
     ----------
     data : JSON
         Of a prediction.
+    image_id : int or str
+        Of its picture in the document.
+    category_ids : mapping of str to int or str
+        As the prediction has them when the document is read.
 
     Returns
     -------
     JSON
         The rest; None where there is none.
     bool
-        Whether there were ids.
+        Whether there were ids, and the same.
     """
     known = as_object(data)
-    if set(as_object(known.get(COCO))) != {IMAGE_ID, CATEGORY_IDS}:
+    said = as_object(known.get(COCO))
+    ids = as_object(said.get(CATEGORY_IDS))
+    same = set(said) == {IMAGE_ID, CATEGORY_IDS} and ids == category_ids and said[IMAGE_ID] == image_id
+    # True and 1.0 are equal to 1, and no ids.
+    if not same or any(_as_id(each) is None for each in (said[IMAGE_ID], *ids.values())):
         return data, False
     return {key: value for key, value in known.items() if key != COCO} or None, True
 

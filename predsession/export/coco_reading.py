@@ -4,9 +4,10 @@ The whole document is parsed at once and held (COCO's own instances_val2017 take
 unpacked picture by picture.
 
 Of others' documents: a class's id is its place among the categories, by their ids, and those are kept in
-``prediction.data["coco"]``; an annotation without a score has 1.0; one of several polygons becomes a mask; a
-crowd has the tag ``iscrowd``; a picture's path is its file beside the document, if it is there, else
-``file_name``. Where the document does not say how large a picture is, that file does.
+``prediction.data["coco"]``: of the classes that occur there, and with the first picture of all. An annotation
+without a score has 1.0; one of several polygons becomes a mask; a crowd has the tag ``iscrowd``; a picture's
+path is its file beside the document, if it is there, else ``file_name``. Where the document does not say how
+large a picture is, that file does.
 """
 
 from __future__ import annotations
@@ -204,9 +205,16 @@ def _prediction(document: _Document, image: Fields, position: int, folder: Path)
         )
         if ours and ours.get(KEPT) is not True:
             return made
-        return with_ids(made, _id(image, "id"), document.category_ids)
+        return with_ids(made, _id(image, "id"), _ids_of(document, found, first=not position))
     except (ValueError, ProtocolError) as error:
         raise ProtocolError(f"{image.owner}: {error}") from None
+
+
+def _ids_of(document: _Document, found: Sequence[Found], *, first: bool) -> Mapping[str, JSON]:
+    """Return the ids of a picture's classes; with the first, of all: once is enough."""
+    if first:
+        return document.category_ids
+    return {each.title: document.category_ids[each.title] for each in found}
 
 
 def _size(image: Fields, beside: Path) -> Size:

@@ -16,6 +16,7 @@ from predsession.export.folders import files_below, read_whole
 from predsession.export.yolo_layout import IMAGES, LABELS, NAMES
 
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
+_SUFFIXES = tuple(each for suffix in PICTURES for each in (suffix, suffix.upper()))
 
 
 def labels_of(root: Path) -> set[str]:
@@ -60,28 +61,61 @@ def _swapped(place: Path, old: str, new: str) -> Path:
     return Path(*parts[:last], *([new] if new else []), *parts[last + 1 :])
 
 
-def picture_of(root: Path, label: Path) -> Path | None:
-    """Find the picture of a label.
+class Pictures:
+    """Finds the pictures of labels; each folder is looked at once, for a disk may be far away.
 
     Parameters
     ----------
     root : Path
         The folder.
-    label : Path
-        Below it.
-
-    Returns
-    -------
-    Path or None
-        None where there is none.
     """
-    for place in _places(label):
-        stem = (root / place).with_suffix("")
-        for suffix in PICTURES:
-            for each in (suffix, suffix.upper()):
-                if (found := stem.with_name(stem.name + each)).is_file():
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._names: dict[Path, frozenset[str]] = {}
+
+    def of(self, label: Path) -> Path | None:
+        """Find the picture of a label.
+
+        Parameters
+        ----------
+        label : Path
+            Below the root.
+
+        Returns
+        -------
+        Path or None
+            None where there is none.
+
+        Raises
+        ------
+        SourceError
+            If a folder cannot be read.
+        """
+        for place in _places(label):
+            stem = (self._root / place).with_suffix("")
+            names = self._names_in(stem.parent)
+            for suffix in _SUFFIXES:
+                # A link may lead nowhere, and a folder may be called so.
+                if (name := stem.name + suffix) in names and (found := stem.with_name(name)).is_file():
                     return found
-    return None
+        return None
+
+    def _names_in(self, folder: Path) -> frozenset[str]:
+        """Return the names of what may be pictures in a folder; of one that is not there, none."""
+        if folder not in self._names:
+            self._names[folder] = frozenset(_pictures_in(folder))
+        return self._names[folder]
+
+
+def _pictures_in(folder: Path) -> list[str]:
+    """List a folder's pictures."""
+    try:
+        return [each.name for each in folder.iterdir() if each.name.endswith(_SUFFIXES)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise SourceError(f"{folder} cannot be read ({error.strerror or error})") from None
 
 
 def _places(label: Path) -> list[Path]:

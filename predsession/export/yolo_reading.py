@@ -25,7 +25,7 @@ from predsession.export.facts import Found, is_box, prediction_from
 from predsession.export.folders import picture_path, read_whole
 from predsession.export.heads import upright_size
 from predsession.export.keypoints import SEEN, node_of
-from predsession.export.yolo_finding import labels_of, missing, names_listed, picture_of
+from predsession.export.yolo_finding import Pictures, labels_of, missing, names_listed
 from predsession.export.yolo_layout import (
     DATA,
     FACTS,
@@ -53,6 +53,7 @@ class _Folder:
     path: Path
     data: DataYaml
     meta: ModelMeta
+    pictures: Pictures
 
 
 def read_yolo(path: Path) -> Iterator[Prediction]:
@@ -106,7 +107,7 @@ def _folder(path: Path) -> _Folder:
     else:
         data = read_yaml(path / DATA)
     names = [data.names.get(number, f"class_{number}") for number in range(max(data.names, default=-1) + 1)]
-    return _Folder(root, data, ModelMeta.from_names(names))
+    return _Folder(root, data, ModelMeta.from_names(names), Pictures(root))
 
 
 def _most(root: Path, labels: set[str]) -> int:
@@ -120,7 +121,7 @@ def _most(root: Path, labels: set[str]) -> int:
 
 def _prediction(folder: _Folder, label: str, facts: JSONObject, index: int) -> Prediction:
     """Make the prediction of one picture."""
-    picture, file = picture_of(folder.path, Path(label)), folder.path / label
+    picture, file = folder.pictures.of(Path(label)), folder.path / label
     if picture is None and not facts:
         raise SourceError(missing(folder.path, Path(label)))
     try:

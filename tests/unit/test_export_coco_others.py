@@ -103,6 +103,84 @@ def test_ids_of_others_beside_ours(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def many(pictures: int, categories: int) -> dict[str, object]:
+    """Return a document of others with one object a picture, and far more categories."""
+    return {
+        "images": [
+            {"id": 7 * n + 3, "file_name": f"{n}.jpg", "width": 6, "height": 4} for n in range(pictures)
+        ],
+        "annotations": [
+            {"id": n, "image_id": 7 * n + 3, "category_id": 2 * n + 100, "bbox": [0, 0, 2, 3]}
+            for n in range(pictures)
+        ],
+        "categories": [{"id": 2 * n + 100, "name": f"class {n}"} for n in range(categories)],
+    }
+
+
+def test_many_categories_are_told_once(tmp_path: Path) -> None:
+    """A picture has the ids of its own classes; all categories keep theirs, also those that occur nowhere."""
+    document = many(40, 300)
+    first, *others = read_predictions(write(document, tmp_path / "x.json"))
+    ids = {each["name"]: each["id"] for each in document["categories"]}
+    assert first.data["coco"]["category_ids"] == ids
+    assert [each.data["coco"] for each in others[:2]] == [
+        {"image_id": 10, "category_ids": {"class 1": 102}},
+        {"image_id": 17, "category_ids": {"class 2": 104}},
+    ]
+    save_predictions([first, *others], tmp_path / "x.jsonl")
+    save_predictions([first, *others], tmp_path / "yolo", "yolo")
+    for source, lines in (("x.jsonl", "x.jsonl"), ("yolo", "yolo/predsession.jsonl")):
+        # Each id at each picture would be 40 times as much.
+        assert (tmp_path / lines).read_bytes().count(b'"class 299":') == 1
+        written = saved(read_predictions(tmp_path / source), tmp_path / "y.json", overwrite=True)
+        assert {each["name"]: each["id"] for each in written["categories"]} == ids
+        assert [each["id"] for each in written["images"]] == [each["id"] for each in document["images"]]
+        used = [each["category_id"] for each in document["annotations"]]
+        assert [each["category_id"] for each in written["annotations"]] == used
+        assert not any("data" in each["predsession"] for each in written["images"])
+        again = read_predictions(tmp_path / "y.json")
+        assert [each.data for each in again] == [each.data for each in (first, *others)]
+
+
+def test_the_first_picture_may_go(tmp_path: Path) -> None:
+    """Of what is left, each picture and each category that occurs has its id, and all data come back."""
+    some = list(read_predictions(write(many(5, 9), tmp_path / "x.json")))[2:]
+    written = saved(some, tmp_path / "y.json")
+    assert [each["id"] for each in written["images"]] == [17, 24, 31]
+    assert [each["category_id"] for each in written["annotations"]] == [104, 106, 108]
+    assert list(read_predictions(tmp_path / "y.json")) == some
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"image_id": True, "category_ids": {"car": 1}},
+        {"image_id": 1, "category_ids": {"car": True}},
+        {"image_id": 1.0, "category_ids": {"car": 1}},
+        {"image_id": 1, "category_ids": {"car": 1.0}},
+        {"image_id": None, "category_ids": {}},
+        {"image_id": 1, "category_ids": [1]},
+        {"image_id": 1, "category_ids": {}},
+        {"image_id": 1, "category_ids": {"car": 1, "bus": 9}},
+        {"image_id": 5, "category_ids": {"car": 4}},
+        {"image_id": 1, "category_ids": {"car": 1}},
+        {"image_id": 1},
+        7,
+    ],
+)
+def test_own_data_called_coco(own: object, tmp_path: Path) -> None:
+    """Whatever a user keeps under that name comes back as it was, True as True."""
+    some = [
+        found(classes=["car"] * 2, class_names=["car"], index=index, data={"coco": own, "more": index})
+        for index in range(2)
+    ]
+    saved(some, tmp_path / "x.json")
+    again = list(read_predictions(tmp_path / "x.json"))
+    assert [json.dumps(each.data, sort_keys=True) for each in again] == [
+        json.dumps(each.data, sort_keys=True) for each in some
+    ]
+
+
 def test_sizes_of_others(tmp_path: Path) -> None:
     """640.0 is a whole number; a picture that is there says itself how large it is, or that it is none."""
     document = changed()

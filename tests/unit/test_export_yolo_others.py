@@ -32,6 +32,32 @@ def test_folders_of_others(tmp_path: Path) -> None:
     assert [each.index for each in (one, none, other)] == [0, 1, 2]
 
 
+def test_pictures_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each folder is listed once, not asked for 14 names a picture; which picture it is stays the same."""
+    save_predictions([found(name=f"{number}.jpg", index=number) for number in range(30)], tmp_path, "yolo")
+    picture(tmp_path / "images" / "3.PNG")
+    picture(tmp_path / "images" / "4.webp")
+    picture(tmp_path / "images" / "4.JPG")
+    (tmp_path / "images" / "5.jpg").symlink_to(tmp_path / "nowhere.jpg")
+    (tmp_path / "images" / "5.bmp").mkdir()
+    picture(tmp_path / "labels" / "6.png")
+    picture(tmp_path / "7.tiff")
+    asked: list[str] = []
+    is_file, listed = Path.is_file, Path.iterdir
+    monkeypatch.setattr(Path, "is_file", lambda path: asked.append("file") or is_file(path))
+    monkeypatch.setattr(Path, "iterdir", lambda path: asked.append("folder") or listed(path))
+    read = {each.name: each.path for each in read_predictions(tmp_path, "yolo")}
+    assert {name: path for name, path in read.items() if path} == {
+        "3.jpg": str(tmp_path / "images" / "3.PNG"),
+        "4.jpg": str(tmp_path / "images" / "4.JPG"),
+        "6.jpg": str(tmp_path / "labels" / "6.png"),
+        "7.jpg": str(tmp_path / "7.tiff"),
+    }
+    assert len(read) == 30
+    assert asked.count("folder") == 3
+    assert asked.count("file") < 3 * len(read)
+
+
 def test_labels_beside_pictures(tmp_path: Path) -> None:
     """As labelImg puts them: classes.txt names the classes, also where there is none, and is no label."""
     for inner in ("", "images/", "labels/"):
