@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
     from predsession.checks import URL_VARIABLE, check_token
     from predsession.doctor import Verdict, examine
 
-    url = args.url or os.environ.get(URL_VARIABLE)
-    if not url:
+    url = os.environ.get(URL_VARIABLE) or None if args.url is None else args.url
+    if url is None:
         raise SourceError(f"pass the server's URL, or set {URL_VARIABLE}")
     if args.ca is not None and not os.path.exists(args.ca):  # noqa: PTH110 - a folder is fine, too
         raise SourceError(f"--ca {args.ca}: there is no such file")

@@ -182,7 +182,7 @@ class _Way:
             ("features", lambda: serving.look_at_features(info)),
             ("model", lambda: serving.look_at_model(transport, info)),
             ("clock", lambda: serving.look_at_clock(reply, sent, received)),
-            ("upload", lambda: uploads.look_at_sizes(uploads.try_sizes(transport), place)),
+            ("upload", lambda: self._uploads(transport, place)),
             ("latency", lambda: load.look_at_latency(transport)),
             ("jobs", lambda: serving.look_at_jobs(transport, info)),
         ]
@@ -194,3 +194,8 @@ class _Way:
                 yield warning(name, text, "The server is far or busy: look at its log, or examine it later.")
                 return
             yield look()
+
+    def _uploads(self, transport: HttpTransport, place: Target) -> Finding:
+        """Look at the sizes of uploads."""
+        tried = uploads.try_sizes(transport, patience=self._options.read_timeout)
+        return uploads.look_at_sizes(tried, place)

@@ -7,6 +7,7 @@ server counts the bytes all the same.
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from predsession.doctor.findings import Finding, bad, ok, warning
 from predsession.doctor.target import Target
 from predsession.http.retry import Failure, failure_of
 from predsession.http.transport import HttpTransport
+from predsession.inputs.uploads import Part, PartReader
 from predsession.wire import calls
 from predsession.wire.httpreply import Reply, error_text, is_own_text, parse_json
 from predsession.wire.jsontypes import as_object
@@ -63,7 +65,13 @@ class Tried:
         return self.reply is not None and self.reply.status in (200, 400, 422)
 
 
-def try_sizes(transport: HttpTransport, steps: Sequence[int] = STEPS) -> list[Tried]:
+class _TooSlowError(errors.PredSessionError):
+    """An upload's time is over; no OSError, which requests would take for the connection's."""
+
+
+def try_sizes(
+    transport: HttpTransport, steps: Sequence[int] = STEPS, *, patience: float = LONGEST_S
+) -> list[Tried]:
     """Send uploads of growing size, until one is not taken.
 
     Parameters
@@ -72,6 +80,8 @@ def try_sizes(transport: HttpTransport, steps: Sequence[int] = STEPS) -> list[Tr
         To the server.
     steps : sequence of int
         MiB, growing.
+    patience : float
+        Seconds for one to be sent; a server that takes it in drop by drop would hold us for hours.
 
     Returns
     -------
@@ -82,23 +92,38 @@ def try_sizes(transport: HttpTransport, steps: Sequence[int] = STEPS) -> list[Tr
     for mib in steps:
         if tried and tried[-1].seconds * mib / tried[-1].mib > LONGEST_S:
             break
-        tried.append(_try(transport, mib))
+        tried.append(_try(transport, mib, patience))
         if not tried[-1].taken:
             break
     return tried
 
 
-def _try(transport: HttpTransport, mib: int) -> Tried:
+def _try(transport: HttpTransport, mib: int, patience: float) -> Tried:
     """Send one upload."""
-    body = _HEAD + bytes(mib * MIB - len(_HEAD) - len(_TAIL)) + _TAIL
+    body = _padding(mib, time.monotonic() + patience)
     headers = {"Content-Type": f"multipart/form-data; boundary={_BOUNDARY}"}
     began = time.perf_counter()
     try:
         reply = transport.ask("POST", "inference_batch_async", body=body, headers=headers)
+    except _TooSlowError:
+        error = errors.RequestTimeoutError(f"it was not taken in within {patience:g} s")
+        return Tried(mib, time.perf_counter() - began, error=error)
     except errors.TransportError as error:
         return Tried(mib, time.perf_counter() - began, error=error)
     _clear_if_started(transport, reply)
     return Tried(mib, time.perf_counter() - began, reply)
+
+
+def _padding(mib: int, ends: float) -> PartReader:
+    """Return the body of an upload that ends when its time is over."""
+    body = _HEAD + bytes(mib * MIB - len(_HEAD) - len(_TAIL)) + _TAIL
+
+    def look_at_time(_: int) -> None:
+        if time.monotonic() > ends:
+            raise _TooSlowError
+
+    part = Part("padding.bin", "application/octet-stream", len(body), lambda: io.BytesIO(body))
+    return PartReader(part, look_at_time)
 
 
 def _clear_if_started(transport: HttpTransport, reply: Reply) -> None:

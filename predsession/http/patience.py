@@ -1,8 +1,11 @@
-"""How long an answer may take to come, down to its single bytes. A part of `transport`.
+"""How long an answer may take to come, down to its single bytes, and a request to go. A part of `transport`.
 
 A socket's timeout is for each piece that comes: a peer that sends a byte now and then never lets it pass, be
 it in the head, in a chunk's size or behind the last one. So the file that an answer is read from has a time
 for the head as a whole, counted from the last byte that was sent, and another for what follows it.
+
+Sending is the other way round: there the timeout is for all that is handed over at once, so that a large
+body would have no more time than a small one. It is handed over in blocks.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import http.client
 import io
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from requests.adapters import HTTPAdapter
@@ -20,12 +23,17 @@ from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.poolmanager import PoolManager
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+    from _typeshed import ReadableBuffer, SupportsRead, WriteableBuffer
+
+    _Sent = ReadableBuffer | SupportsRead[bytes] | Iterable[ReadableBuffer] | str
 
 MOST_BYTES = 1 << 29
 """No answer to a call is longer, packed or unpacked: 512 MiB."""
 SLOWEST = 1024
 """Bytes a second, on the average, once an answer has taken longer than the read timeout as a whole."""
+
+_BLOCK = 1 << 16
+"""Bytes that are handed to a socket at once."""
 
 
 class _PatientFile(io.RawIOBase):
@@ -86,7 +94,7 @@ def _be_patient(manager: PoolManager) -> None:
 
 
 def _patient_pool(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
-    """Return a pool with connections of its own kind (plain, TLS, SOCKS) that read patiently."""
+    """Return a pool with connections of its own kind (plain, TLS, SOCKS) that read and send patiently."""
     base = cast("type[HTTPConnection]", pool.ConnectionCls)
 
     def response_class(
@@ -97,7 +105,14 @@ def _patient_pool(pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
             return http.client.HTTPResponse(sock, debuglevel, method)
         return _PatientResponse(sock, debuglevel, method, patience=connection.timeout)
 
-    patient = type(f"Patient{base.__name__}", (base,), {"response_class": response_class})
+    def send(connection: HTTPConnection, data: _Sent) -> None:
+        if not isinstance(data, bytes) or len(data) <= _BLOCK:
+            base.send(connection, data)
+            return
+        for begin in range(0, len(data), _BLOCK):
+            base.send(connection, data[begin : begin + _BLOCK])
+
+    patient = type(f"Patient{base.__name__}", (base,), {"response_class": response_class, "send": send})
     return type(f"Patient{pool.__name__}", (pool,), {"ConnectionCls": patient})
 
 

@@ -166,7 +166,7 @@ class HttpTransport:
         method: str,
         place: str,
         *,
-        body: bytes = b"",
+        body: bytes | PartReader = b"",
         headers: Mapping[str, str] | None = None,
         read_timeout: float | None = None,
     ) -> Reply:
@@ -178,8 +178,8 @@ class HttpTransport:
             "GET".
         place : str
             Below the endpoint: "v2/health/ready".
-        body : bytes
-            Sent as it is.
+        body : bytes or PartReader
+            Sent as it is. What reading it raises ends the call.
         headers : mapping, optional
             Beside the endpoint's own credentials.
         read_timeout : float, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -242,9 +243,11 @@ def test_nobody_listens_to_the_command(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (3, ""), done
 
 
-def test_json_of_an_address_that_is_none() -> None:
-    """Programs get their JSON whatever they asked of."""
-    command = [sys.executable, "-m", "predsession", "doctor", "http://[::1", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+@pytest.mark.parametrize("address", ["http://[::1", "", " "])
+def test_json_of_an_address_that_is_none(address: str) -> None:
+    """Programs get their JSON whatever they asked of; an empty text is not the environment's address."""
+    command = [sys.executable, "-m", "predsession", "doctor", address, "--json"]
+    environment = {**os.environ, "PREDSESSION_URL": "http://127.0.0.1:1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
     assert done.returncode == 3, done
-    assert json.loads(done.stdout)["verdict"] == "bad"
+    assert [each["check"] for each in json.loads(done.stdout)["findings"]] == ["address"]

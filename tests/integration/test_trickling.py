@@ -16,8 +16,10 @@ import trustme
 from server_kit import png
 
 from predsession import PredictionSession, errors
+from predsession.doctor.uploads import try_sizes
 from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.wire import calls
+from predsession.wire.calls import Call
 
 OK = b"HTTP/1.1 200 OK\r\n"
 LONG = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -193,6 +195,52 @@ def test_an_upload_may_take_longer_than_an_answer() -> None:
         assert transport.ask("POST", "x", body=bytes(size)).body == b"1"
         assert time.monotonic() - began > 0.4, "the upload was no slower than an answer may be"
         transport.close()
+
+
+def reading_slowly(pauses: int) -> Speak:
+    """Return what takes a request in with pauses, a quarter of a MiB between two, and then answers."""
+
+    def speak(connection: socket.socket, over: threading.Event) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        for _ in range(pauses):
+            over.wait(0.03)
+            left = 1 << 18
+            while left > 0 and (block := connection.recv(left)):
+                left -= len(block)
+            if left > 0:
+                return
+        last = b""
+        while b"the end" not in last and (block := connection.recv(1 << 16)):
+            last = (last + block)[-64:]
+        connection.sendall(OK + b"Content-Length: 1\r\n\r\n1")
+
+    return speak
+
+
+@pytest.mark.parametrize("way", ["ask", "send"])
+def test_a_body_in_memory_may_take_longer_than_a_block(way: str) -> None:
+    """As one from a file may: connect_timeout is for what is handed over at once, not for all of it."""
+    with speaking(reading_slowly(40)) as port:
+        options = ConnectionOptions(connect_timeout=0.4)
+        transport = HttpTransport(f"http://127.0.0.1:{port}", options=options)
+        text = "x" * (16 << 20) + "the end"
+        reply = (
+            transport.ask("POST", "x", body=text.encode())
+            if way == "ask"
+            else transport.send(Call("x", {"text": text}))
+        )
+        assert reply.body == b"1"
+        transport.close()
+
+
+def test_an_examination_has_an_end_where_uploads_are_taken_drop_by_drop() -> None:
+    """Each block of one is taken in time, and the whole never would be."""
+    with speaking(reading_slowly(1 << 20)) as port:
+        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(connect_timeout=5.0))
+        [tried] = try_sizes(transport, (16, 32), patience=0.3)
+        transport.close()
+    assert isinstance(tried.error, errors.RequestTimeoutError)
+    assert "not taken in within 0.3 s" in str(tried.error)
 
 
 def test_a_large_answer_may_take_longer_than_a_small_one() -> None:
