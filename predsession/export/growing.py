@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from predsession.export.held import HeldFile
 from predsession.export.target import Existing, Target, on_disk, told_at_once
@@ -35,15 +36,21 @@ class GrowingFile:
         # Opened now, so that a place that cannot be written to is told before anything is computed.
         self._held = HeldFile(target)
         self._file = self._held.file
-        with told_at_once(self.path):
-            kept = target.existing if self.path.is_file() else Existing.REFUSE
-            self._there = self.path.open("rb") if kept is Existing.RESUME else None
-            if kept is Existing.APPEND:
-                self._file.truncate(complete(self.path))
-        self._fresh = kept is not Existing.APPEND
-        self.is_added_to = kept is Existing.APPEND and self.path.stat().st_size > 0
-        """Whether there is something that stays as it is."""
+        self._there: BinaryIO | None = None
         self._good = 0
+        try:
+            with told_at_once(self.path):
+                kept = target.existing if self.path.is_file() else Existing.REFUSE
+                if kept is Existing.RESUME:
+                    self._there = self.path.open("rb")
+                if kept is Existing.APPEND:
+                    self._file.truncate(complete(self.path))
+                self._fresh = kept is not Existing.APPEND
+                self.is_added_to = kept is Existing.APPEND and self.path.stat().st_size > 0
+                """Whether there is something that stays as it is."""
+        except BaseException:
+            self.close()
+            raise
 
     def write(self, block: bytes) -> None:
         """Write a block, and hand it to the operating system.

@@ -2,6 +2,9 @@
 
 A lock of the system's own is on the file or folder itself, so that nothing is left beside it, and a run that
 was killed holds nothing. A file system without locks is written without.
+
+A fork inherits the open files, and with them the lock. What is held stays its parent's: the child writes
+nothing and takes nothing away, and the parent gives the lock back itself, however long the child lives.
 """
 
 from __future__ import annotations
@@ -10,15 +13,39 @@ import fcntl
 import os
 import stat
 import threading
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 from predsession.errors import SourceError
 from predsession.export.target import Target, on_disk, prepare_file, prepare_folder, told_at_once
 
-_held: dict[tuple[int, int], int] = {}
-"""What this process writes, by device and inode; reading the same would find it cut off."""
-_guard = threading.Lock()
+
+class _Written:
+    """What this process writes, by device and inode; reading the same would find it cut off."""
+
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget all: a fork writes nothing yet, and who holds the guard is not in it."""
+        self._guard = threading.Lock()
+        self._counts: Counter[tuple[int, int]] = Counter()
+
+    def __contains__(self, place: tuple[int, int]) -> bool:
+        with self._guard:
+            return self._counts[place] > 0
+
+    def add(self, place: tuple[int, int], count: int) -> None:
+        """Count one more that writes it, or one less."""
+        with self._guard:
+            self._counts[place] += count
+            if not self._counts[place]:
+                del self._counts[place]
+
+
+_written = _Written()
+os.register_at_fork(after_in_child=_written.begin_anew)
 
 
 def is_held(path: Path) -> bool:
@@ -36,10 +63,9 @@ def is_held(path: Path) -> bool:
     """
     try:
         place = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # not there, or a name that no file can have
         return False
-    with _guard:
-        return (place.st_dev, place.st_ino) in _held
+    return (place.st_dev, place.st_ino) in _written
 
 
 class _Hold:
@@ -55,16 +81,21 @@ class _Hold:
         except OSError:
             pass  # a file system without locks
         place = os.fstat(number)
-        self._key = place.st_dev, place.st_ino
-        with _guard:
-            _held[self._key] = _held.get(self._key, 0) + 1
+        self._number, self._key = number, (place.st_dev, place.st_ino)
+        self._owner = os.getpid()
+        _written.add(self._key, 1)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it was taken by this process, and not by the one that it was forked from."""
+        return self._owner == os.getpid()
 
     def let_go(self) -> None:
-        """Forget that it is written; the lock goes with the open file."""
-        with _guard:
-            _held[self._key] -= 1
-            if not _held[self._key]:
-                del _held[self._key]
+        """Give the lock back: closing the file does not, while a fork has it open, too."""
+        if self.is_ours:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(self._number, fcntl.LOCK_UN)
+            _written.add(self._key, -1)
 
 
 class HeldFile:
@@ -88,6 +119,7 @@ class HeldFile:
         with told_at_once(self.path):
             self.file = self.path.open("ab")
         self._hold: _Hold | None = None
+        self._owner = os.getpid()
         try:
             self._take(target)
         except BaseException:
@@ -102,12 +134,19 @@ class HeldFile:
         hold = _Hold(number, self.path)
         try:
             prepare_file(target)
-            if not self.path.exists() or not os.path.samestat(os.fstat(number), self.path.stat()):
+            with told_at_once(self.path):
+                is_same = self.path.exists() and os.path.samestat(os.fstat(number), self.path.stat())
+            if not is_same:
                 raise SourceError(f"{self.path} was just written by another run; look at it, and try again")
         except BaseException:
             hold.let_go()
             raise
         self._hold = hold
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process opened it, and not the one that it was forked from."""
+        return self._owner == os.getpid()
 
     def keep(self) -> None:
         """Let the file stay even if nothing was written: it is complete as it is."""
@@ -116,6 +155,9 @@ class HeldFile:
     def close(self) -> None:
         """Close it; one that was made for a run that got nowhere goes. It may be done twice."""
         if self.file.closed:
+            return
+        if not self.is_ours:
+            self.file.raw.close()  # what the parent has not written yet, it writes itself
             return
         with on_disk(self.path):
             try:
@@ -145,7 +187,8 @@ class HeldFolder:
     """
 
     def __init__(self, target: Target) -> None:
-        is_new = not target.path.exists()
+        with told_at_once(target.path):
+            is_new = not target.path.exists()
         prepare_folder(target)
         self._path = target.path
         self._is_new = is_new
@@ -166,7 +209,7 @@ class HeldFolder:
         """Let go of it; one that was made for a run that got nowhere goes. It may be done twice."""
         if self._number < 0:
             return
-        if self._is_new:
+        if self._is_new and self._hold.is_ours:
             with suppress(OSError):  # it is not empty, as it should be
                 self._path.rmdir()
         self._hold.let_go()

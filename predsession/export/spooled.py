@@ -5,20 +5,27 @@ So memory stays flat, and a run that was killed leaves a file that can be read, 
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
+import stat
+import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from predsession.errors import ItemError, SourceError
 from predsession.export.classes import ClassTable
 from predsession.export.jsonl import JsonlWriter, read_lines
-from predsession.export.target import Existing, Target, on_disk, prepare_file
+from predsession.export.target import Existing, Target, on_disk, prepare_file, told_at_once, try_out
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
+
+_NAME_BYTES = 255
+"""What file systems take."""
 
 
 class Compile(Protocol):
@@ -52,25 +59,37 @@ class Spooled(Closing):
         if target.path.exists() and not target.path.is_file():
             raise SourceError(f"{target.path} is no file, which this format needs; jsonl and csv do not")
         self.classes = ClassTable()
-        self._path = target.path
+        self._path, self._existing, self._rescue = target.path, target.existing, target.rescue
+        self._real = _real(target.path)
         self._compile = compile
-        self._elsewhere = None if target.rescue else TemporaryDirectory(prefix="predsession-")
-        place = target.path if self._elsewhere is None else Path(self._elsewhere.name, target.path.name)
-        self._partial = partial_path(place)
+        self._partial = partial_path(target.path if target.rescue else self._elsewhere())
         kept = Existing.OVERWRITE if target.existing is Existing.REFUSE else target.existing
         self._lines = JsonlWriter(replace(target, path=self._partial, existing=kept))
         try:
-            # Now that nobody else writes it: another run may have ended in between.
-            prepare_file(target)
-            if target.existing is Existing.REFUSE and self._partial.stat().st_size:
-                raise SourceError(
-                    f"{self._partial} is there: a run that was ended left it. It can be read, and converted "
-                    f"with `predsession convert {self._partial}`; to begin anew, overwrite it "
-                    "(overwrite=True, --overwrite)"
-                )
+            self._look_again(target)
         except BaseException:
             self.close()
             raise
+
+    def _elsewhere(self) -> Path:
+        """Return a place in a folder of our own, which goes with us."""
+        with told_at_once("the folder for temporary files"):
+            folder = Path(tempfile.mkdtemp(prefix="predsession-"))
+        self._clear = weakref.finalize(self, _take_away, folder, os.getpid())
+        return folder / self._path.name
+
+    def _look_again(self, target: Target) -> None:
+        """See what is there now that nobody else writes it: another run may have ended in between."""
+        prepare_file(target)
+        with told_at_once(self._partial):
+            is_left = target.existing is Existing.REFUSE and self._partial.stat().st_size > 0
+        if is_left:
+            raise SourceError(
+                f"{self._partial} is there: a run that was ended left it. It can be read, and converted "
+                f"with `predsession convert {self._partial}`; to begin anew, overwrite it "
+                "(overwrite=True, --overwrite)"
+            )
+        _keep_mode(self._real, self._partial, at_least=stat.S_IRUSR | stat.S_IWUSR)
 
     def write(self, outcome: Prediction | ItemError) -> None:
         """Take one outcome.
@@ -89,16 +108,40 @@ class Spooled(Closing):
     def finish(self) -> None:
         """Write the document, put it in its place in one step, and take away what was kept beside it."""
         self._lines.finish()
-        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        draft = _beside(self._real, ".", f".{os.getpid()}")
         try:
             with on_disk(self._path):
+                draft.touch(mode=0o600 if self._real.is_file() else 0o666)
                 self._compile(self._predictions(), draft)
-                draft.replace(self._path)
+                _keep_mode(self._real, draft)
+                self._put(draft)
         finally:
             with suppress(OSError):
                 draft.unlink()
         self._partial.unlink()
         self.close()
+
+    def _put(self, draft: Path) -> None:
+        """Give the document its name; another run may have written one that may not be touched."""
+        if self._existing is Existing.REFUSE:
+            try:
+                os.link(draft, self._real)
+            except FileExistsError:
+                if not self._real.is_file() or self._real.stat().st_size:
+                    raise SourceError(self._taken()) from None
+            except OSError:  # a file system without second names
+                if self._real.exists() and self._real.stat().st_size:
+                    raise SourceError(self._taken()) from None
+            else:
+                return
+        draft.replace(self._real)
+
+    def _taken(self) -> str:
+        """Say that somebody else's document is there now, and where ours is."""
+        said = f"{self._path} was written by another run meanwhile"
+        if self._rescue:
+            return f"{said}; what this one found is in {self._partial}, which can be read and converted"
+        return f"{said}; overwrite it (overwrite=True, --overwrite), or choose another name"
 
     def _predictions(self) -> Iterator[Prediction]:
         """Read what was kept."""
@@ -107,8 +150,8 @@ class Spooled(Closing):
     def close(self) -> None:
         """Close the file beside the document; without `finish` it stays, if it has anything to be read."""
         self._lines.close()
-        if self._elsewhere is not None:
-            self._elsewhere.cleanup()
+        if not self._rescue:
+            self._clear()
 
 
 def partial_path(path: Path) -> Path:
@@ -122,6 +165,38 @@ def partial_path(path: Path) -> Path:
     Returns
     -------
     Path
-        ``ann.json`` has ``ann.json.partial.jsonl``.
+        ``ann.json`` has ``ann.json.partial.jsonl``; a name that leaves no room for that is shortened.
     """
-    return path.with_name(f"{path.name}.partial.jsonl")
+    return _beside(path, "", ".partial.jsonl")
+
+
+def _beside(path: Path, before: str, behind: str) -> Path:
+    """Return a file beside another, of its name and something more: no longer than a name may be."""
+    name, room = os.fsencode(path.name), _NAME_BYTES - len(before) - len(behind)
+    if len(name) > room:
+        digest = hashlib.blake2b(name, digest_size=4).hexdigest()
+        short = f"{name[: room - 9].decode(errors='ignore')}_{digest}"
+    else:
+        short = path.name
+    return path.parent / f"{before}{short}{behind}"
+
+
+def _real(path: Path) -> Path:
+    """Return the file that a name stands for, which a link may say; it must be possible to write it."""
+    with told_at_once(path):
+        real = Path(os.path.realpath(path))
+        if path.is_symlink():
+            try_out(real.parent)
+    return real
+
+
+def _keep_mode(like: Path, path: Path, *, at_least: int = 0) -> None:
+    """Let a file be read and written by those who may do it to the one that it replaces, if there is one."""
+    with suppress(OSError):  # none there, or a file system without modes
+        path.chmod(stat.S_IMODE(like.stat().st_mode) | at_least)
+
+
+def _take_away(folder: Path, owner: int) -> None:
+    """Remove a folder of ours; in a fork it is its parent's."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

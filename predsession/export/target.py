@@ -102,16 +102,16 @@ def prepare_file(target: Target) -> None:
         If there is a folder of that name, a file that may not be touched, or the place cannot be written to.
     """
     path = target.path
-    if path.is_dir():
-        raise SourceError(f"{path} is a folder; name a file")
-    if target.existing is Existing.REFUSE and path.is_file() and path.stat().st_size:
-        raise SourceError(
-            f"{path} is there already; overwrite it (overwrite=True, --overwrite), or choose another name"
-        )
     with told_at_once(path):
+        if path.is_dir():
+            raise SourceError(f"{path} is a folder; name a file")
+        if target.existing is Existing.REFUSE and path.is_file() and path.stat().st_size:
+            raise SourceError(
+                f"{path} is there already; overwrite it (overwrite=True, --overwrite), or choose another name"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            _try_out(path.parent)
+            try_out(path.parent)
 
 
 def prepare_folder(target: Target) -> None:
@@ -128,22 +128,33 @@ def prepare_folder(target: Target) -> None:
         If it is a file, holds something and may not be touched, or cannot be written to.
     """
     path = target.path
-    if path.exists() and not path.is_dir():
-        raise SourceError(f"{path} is a file; name a folder")
     if target.existing is Existing.APPEND:
         raise SourceError(f"{path}: only JSON lines and CSV can be added to; choose another folder")
-    if target.existing is Existing.REFUSE and path.is_dir() and any(path.iterdir()):
-        raise SourceError(
-            f"{path} is not empty; choose another folder, or write over what has the same names "
-            "(overwrite=True, --overwrite)"
-        )
     with told_at_once(path):
+        if path.exists() and not path.is_dir():
+            raise SourceError(f"{path} is a file; name a folder")
+        if target.existing is Existing.REFUSE and path.is_dir() and any(path.iterdir()):
+            raise SourceError(
+                f"{path} is not empty; choose another folder, or write over what has the same names "
+                "(overwrite=True, --overwrite)"
+            )
         path.mkdir(parents=True, exist_ok=True)
-        _try_out(path)
+        try_out(path)
 
 
-def _try_out(folder: Path) -> None:
-    """Make a file in a folder, and take it away."""
+def try_out(folder: Path) -> None:
+    """Make a file in a folder, and take it away.
+
+    Parameters
+    ----------
+    folder : Path
+        Which.
+
+    Raises
+    ------
+    OSError
+        If it cannot be done.
+    """
     with tempfile.TemporaryFile(dir=folder):
         pass
 
@@ -165,14 +176,15 @@ def told_at_once(path: str | PathLike[str]) -> Iterator[None]:
     Raises
     ------
     SourceError
-        In place of an `OSError`.
+        In place of an `OSError`, or of the `ValueError` for a name that no file can have.
     """
     try:
         yield
-    except OSError as error:
-        raise SourceError(
-            f"{path} cannot be written ({error.strerror or error}); choose another place"
-        ) from None
+    except SourceError:
+        raise
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else None
+        raise SourceError(f"{path} cannot be written ({said or error}); choose another place") from None
 
 
 @contextmanager
