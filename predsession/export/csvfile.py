@@ -28,7 +28,7 @@ from predsession.export.table import (
     predictions_of,
     rows_of,
 )
-from predsession.export.target import Target
+from predsession.export.target import Target, told_at_once
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
 
@@ -55,7 +55,8 @@ class CsvWriter(Closing):
 
     def __init__(self, target: Target) -> None:
         super().__init__()
-        size = target.path.stat().st_size if target.path.is_file() else 0
+        with told_at_once(target.path):
+            size = target.path.stat().st_size if target.path.is_file() else 0
         self._file = GrowingFile(target, _complete)
         self._headed = self._file.is_added_to
         if self._headed and target.path.stat().st_size < size:

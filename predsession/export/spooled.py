@@ -172,9 +172,10 @@ def partial_path(path: Path) -> Path:
 
 def _beside(path: Path, before: str, behind: str) -> Path:
     """Return a file beside another, of its name and something more: no longer than a name may be."""
-    name, room = os.fsencode(path.name), _NAME_BYTES - len(before) - len(behind)
+    # Of a name that no file can have, too, since it is the file system that says so.
+    name, room = path.name.encode(errors="replace"), _NAME_BYTES - len(before) - len(behind)
     if len(name) > room:
-        digest = hashlib.blake2b(name, digest_size=4).hexdigest()
+        digest = hashlib.blake2b(path.name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
         short = f"{name[: room - 9].decode(errors='ignore')}_{digest}"
     else:
         short = path.name
