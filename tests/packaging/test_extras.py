@@ -131,7 +131,8 @@ def test_the_sizes_are_as_told(packages: Packages, made: dict[str, Environment],
     """
     base, told = core.size(), table("Extras")
     own = sum(path.stat().st_size for path in (core.packages / "predsession").rglob("*") if path.is_file())
-    sizes = {"alone": own, "core": base}
+    files = {"wheel": packages.wheel, "sdist": packages.sdist}
+    sizes = {**{name: file.stat().st_size for name, file in files.items()}, "alone": own, "core": base}
     for extra in sorted(set(extras_of(core)) - NOT_FOR_USERS):
         if os.environ.get(SIZES_VARIABLE) and (extra not in LARGE or os.environ.get(LARGE_VARIABLE)):
             environment_of(extra, packages, made)

@@ -170,6 +170,17 @@ def test_no_link_is_dead() -> None:
     assert dead == []
 
 
+def test_every_picture_is_shown() -> None:
+    """A file of docs/images that no document shows is a leftover; one too large is slow to come."""
+    documents = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    shown = {
+        name for path in documents for name in re.findall(r"images/([\w.-]+)\)", path.read_text("utf-8"))
+    }
+    pictures = {path.name: path.stat().st_size for path in (ROOT / "docs" / "images").iterdir()}
+    assert set(pictures) == shown
+    assert max(pictures.values()) < 200_000
+
+
 def test_every_page_has_an_icon() -> None:
     """Browsers ask for one; a page that names none gets an error."""
     assert [name for name in PAGES if "icon" not in page(name).kinds] == []
