@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import stat
 from contextlib import closing
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.images and not wanted.takes_images:
         raise SourceError(f"--images is not for {wanted.name}: it has no place for pictures")
     root = args.root
-    if root is None and (Path(args.source).is_file() or Path(args.source).is_dir()):  # no pipe, read but once
+    if root is None and _kind(Path(args.source)) in (stat.S_IFREG, stat.S_IFDIR, 0):  # no pipe, read but once
         root = common_folder(each.path for each in read_predictions(args.source, args.read_as))
     with closing(outputs.Outputs(args, root=root, rescue=False)) as files:
         files.open(out, args.to, existing=existing_of(overwrite=args.overwrite), images=True)
@@ -72,5 +73,13 @@ def run(args: argparse.Namespace) -> int:
 def _beside(source: Path, name: str, suffixes: tuple[str, ...]) -> str:
     """Return where a format is written if nothing is said."""
     name_of_whole = source.name.removesuffix(".partial.jsonl") or source.name
-    stem = source.with_name(name_of_whole) if source.is_file() else source
+    stem = source.with_name(name_of_whole) if _kind(source) == stat.S_IFREG else source
     return str(stem.with_suffix(suffixes[0]) if suffixes else stem.with_name(f"{stem.stem}-{name}"))
+
+
+def _kind(path: Path) -> int:
+    """Return what a path is, as the system has it; 0 where it cannot be looked at: its reader tells why."""
+    try:
+        return stat.S_IFMT(path.stat().st_mode)
+    except (OSError, ValueError):
+        return 0

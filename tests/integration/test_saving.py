@@ -261,6 +261,8 @@ def test_convert(ours: str, photos: Path, tmp_path: Path) -> None:
     ]
     again = predsession("convert", tmp_path / "preds.jsonl", "--to", "jsonl", code=2)
     assert "is what is read" in again.stderr
+    long = predsession("convert", tmp_path / f"{'n' * 300}.jsonl", "--to", "coco", code=2)
+    assert ".jsonl cannot be read (File name too long)" in long.stderr
     missing = predsession("convert", tmp_path / "no.jsonl", "--to", "coco", code=2)
     assert "no.jsonl: there is no such file or folder" in missing.stderr
 
