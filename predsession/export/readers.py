@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +12,15 @@ from pathlib import Path
 Key = tuple[int, int]
 _read = Counter[Key]()
 _guard = threading.Lock()
+
+
+def _in_a_fork() -> None:
+    """Begin anew: another thread of the parent may have held the guard."""
+    global _guard  # noqa: PLW0603 - a lock is of one process
+    _guard = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_a_fork)
 
 
 def _key(path: Path) -> Key | None:

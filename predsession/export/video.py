@@ -119,7 +119,7 @@ class VideoExport(Closing):
         """Finish the clip, as far as it came; it may be done twice."""
         writer, self._writer = self._writer, None
         try:
-            if writer is not None:
+            if writer is not None and self._held.is_ours:  # a fork writes nothing into its parent's clip
                 with on_disk(self._path):
                     writer.close()
         finally:

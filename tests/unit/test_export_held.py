@@ -28,6 +28,11 @@ from predsession.export.target import Existing, Target
 WRITTEN = {"jsonl": "p.jsonl", "csv": "p.csv", "html": "p.html", "coco": "p.json", "labelme": "folder"}
 NOBODY = 65534
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:lance is not fork-safe",  # where other tests have imported it; nothing of it is used here
+    "ignore:This process .* is multi-threaded:DeprecationWarning",  # Python 3.12; so are its tests
+)
+
 
 def one(index: int = 0) -> Prediction:
     """Return a prediction with one object."""
