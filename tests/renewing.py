@@ -104,9 +104,9 @@ def _say_what_it_takes(action: argparse.Action) -> None:
     """Tell shtab which arguments are files and folders."""
     name = str(action.metavar or "")
     if FOLDERS.search(name):
-        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        action.complete = shtab.DIRECTORY
     elif FILES.search(name) and ":" not in name:
-        action.complete = shtab.FILE  # type: ignore[attr-defined]
+        action.complete = shtab.FILE
 
 
 MENDED = {"bash": _mended_bash, "fish": _mended_fish, "zsh": _mended_zsh}

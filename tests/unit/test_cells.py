@@ -97,7 +97,7 @@ class Shell:
 
         async def run_code(self: Shell) -> None:
             try:
-                await cell()  # type: ignore[misc]
+                await cell()
             except BaseException as error:
                 result.error_in_exec = error
 

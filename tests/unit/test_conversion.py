@@ -112,7 +112,7 @@ def test_supervision_masks_that_fit_nowhere() -> None:
         p.to_supervision()
     assert p.to_supervision(masks="compact").mask.area.tolist() == [600]
     with pytest.raises(ValueError, match="masks is 'half'"):
-        p.to_supervision(masks="half")  # type: ignore[arg-type]
+        p.to_supervision(masks="half")
 
 
 def test_supervision_without_compact_masks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -246,7 +246,7 @@ def test_path_that_cannot_be_looked_at_is_a_picture_missing(
     def look(path: object, *args: object, **more: object) -> os.stat_result:
         if str(path) == locked:
             raise PermissionError(13, "Permission denied", locked)
-        return real(path, *args, **more)  # type: ignore[arg-type]
+        return real(path, *args, **more)
 
     (tmp_path / "loop.jpg").symlink_to("loop.jpg")
     (tmp_path / "folder.jpg").mkdir()

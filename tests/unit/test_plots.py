@@ -54,7 +54,7 @@ def bars(axes: Axes) -> dict[str, int]:
 
 def drawn(axes: Axes) -> Axes:
     """Draw the whole figure: what matplotlib warns of is an error here."""
-    axes.figure.canvas.draw()  # type: ignore[union-attr]
+    axes.figure.canvas.draw()
     return axes
 
 
@@ -108,8 +108,8 @@ def test_a_long_clip_keeps_its_mean_and_its_length() -> None:
 def test_every_plot_takes_axes_and_nothing(plot: object) -> None:
     """Axes that are handed in are used and returned; nothing found is said, not an error."""
     axes = plt.subplots()[1]
-    assert plot([frame(0, [1])], ax=axes) is axes  # type: ignore[operator]
-    empty = drawn(plot([]))  # type: ignore[operator]
+    assert plot([frame(0, [1])], ax=axes) is axes
+    empty = drawn(plot([]))
     assert [text.get_text() for text in empty.texts] == ["nothing found"]
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_plotted_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         plots.objects_over_time([Prediction.from_arrays(size=(9, 9))])
     for wrong in (0, True, 2.5, "3"):
         with pytest.raises(ValueError, match="top must be"):
-            plots.classes([], top=wrong)  # type: ignore[arg-type]
+            plots.classes([], top=wrong)
     with pytest.raises(ValueError, match="bins must be"):
         plots.scores([], bins=0)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -158,7 +158,7 @@ def test_a_legend_names_every_class(plot: object, own: bool) -> None:
         ),
         timestamp=0.0,
     )
-    axes = drawn(plot([p], ax=plt.subplots()[1] if own else None))  # type: ignore[operator]
+    axes = drawn(plot([p], ax=plt.subplots()[1] if own else None))
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["_one", "two"]
     colors = [p.meta.color(name) for name in ("_one", "two")]
     handles = [
@@ -177,7 +177,7 @@ def test_a_long_legend_has_room(plot: object, top: int) -> None:
     p = Prediction.from_arrays(
         size=(64, 48), boxes=[[1, 1, 9, 9]] * 80, class_ids=range(80), class_names=names, frame_index=0
     )
-    axes = drawn(plot([p], top=top))  # type: ignore[operator]
+    axes = drawn(plot([p], top=top))
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
     assert len(texts) == min(top + 1, 48)
     assert (texts[-1] == "and 33 more") is (top == 79)

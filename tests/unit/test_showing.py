@@ -73,7 +73,7 @@ def state(**more: object) -> SessionState:
         "errors": [],
         **more,
     }
-    return SessionState(**values)  # type: ignore[arg-type]
+    return SessionState(**values)
 
 
 # -- a grid --------------------------------------------------------------------------------------------
