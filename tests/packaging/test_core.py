@@ -153,7 +153,7 @@ MISSING = {
     "serve": (["serve"], "server"),
     "a server of its own": (["predict", "photos"], "server"),
     "a video": (["predict", "clip.mp4", "--url", "URL", "--num-frames", "2"], "video"),
-    "a video of the result": (["predict", "photos", "--url", "URL", "--save-video", "out.mp4"], "video"),
+    "a video of the result": (["predict", "clip.mp4", "--url", "URL", "--save-video", "out.mp4"], "video"),
     "Parquet": (["predict", "photos", "--url", "URL", "--out", "preds.parquet"], "parquet"),
     "edge": (["edge", "stats", "--endpoint", "127.0.0.1:1"], "edge"),
     "edge infer": (["edge", "infer", "photos", "--model", "m", "--endpoint", "127.0.0.1:1"], "edge"),
