@@ -12,40 +12,15 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import threading
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 from predsession.errors import SourceError
+from predsession.export.inuse import InUse
 from predsession.export.target import Target, on_disk, prepare_file, prepare_folder, told_at_once
 
-
-class _Written:
-    """What this process writes, by device and inode; reading the same would find it cut off."""
-
-    def __init__(self) -> None:
-        self.begin_anew()
-
-    def begin_anew(self) -> None:
-        """Forget all: a fork writes nothing yet, and who holds the guard is not in it."""
-        self._guard = threading.Lock()
-        self._counts: Counter[tuple[int, int]] = Counter()
-
-    def __contains__(self, place: tuple[int, int]) -> bool:
-        with self._guard:
-            return self._counts[place] > 0
-
-    def add(self, place: tuple[int, int], count: int) -> None:
-        """Count one more that writes it, or one less."""
-        with self._guard:
-            self._counts[place] += count
-            if not self._counts[place]:
-                del self._counts[place]
-
-
-_written = _Written()
-os.register_at_fork(after_in_child=_written.begin_anew)
+_written = InUse(in_forks=False)
+"""What this process writes; reading the same would find it cut off."""
 
 
 def is_held(path: Path) -> bool:
@@ -61,11 +36,7 @@ def is_held(path: Path) -> bool:
     bool
         False also where there is none.
     """
-    try:
-        place = path.stat()
-    except (OSError, ValueError):  # not there, or a name that no file can have
-        return False
-    return (place.st_dev, place.st_ino) in _written
+    return _written.has(path)
 
 
 class _Hold:
