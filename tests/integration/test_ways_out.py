@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,10 @@ class Left:
     @staticmethod
     def _held() -> Counter[str]:
         """Return open sockets and deleted files (temporary ones), and our threads and bars."""
-        links = [str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+        links = []
+        for each in Path("/proc/self/fd").iterdir():
+            with suppress(FileNotFoundError):  # closed since it was listed
+                links.append(str(each.readlink()))
         held = Counter(link.partition(":")[0] for link in links if "socket" in link or "deleted" in link)
         held["threads"] = sum(each.name.startswith("predsession-") for each in threading.enumerate())
         held["bars"] = len(tqdm._instances)
