@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +21,7 @@ import requests
 import tensor_models
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
-from server_kit import Server
+from server_kit import PATIENCE, Server, until
 
 from predsession.wire.oip import inference_pb2 as pb
 from predsession.wire.oip.messages import InferReply, InferRequest, Parameter, Tensor, Wanted
@@ -75,6 +77,13 @@ def arrays(reply: InferReply) -> dict[str, Any]:
         one.name: None if one.data is None else unpack(one.data, one.datatype, one.shape)
         for one in reply.outputs
     }
+
+
+def slow(number: int, seconds: float = 0.0, *, keep: str = "", **parameters: Parameter) -> InferRequest:
+    """Return a call of `Slow`, which comes back with its number; it may be kept."""
+    kept = {"predsession_keep": keep} if keep else {}
+    inputs = give("number", np.array(number), **kept), give("seconds", np.array(seconds, np.float32))
+    return ask("Slow", *inputs, **parameters)
 
 
 class Grpc:
@@ -339,6 +348,45 @@ def oip_server(folder: Path, *more: str, models: Sequence[str] = ()) -> Iterator
         arguments += ["--tensor-model", f"{MODELS}:{model}"]
     with Server(*arguments, *more) as running:
         yield running
+
+
+class Held:
+    """A call of `Slow` that runs, for sure, until it is let go; a context manager."""
+
+    def __init__(
+        self, server: Server, client: Client, seconds: float = -1, *, keep: str = "", **parameters: Parameter
+    ) -> None:
+        self.number = time.time_ns()
+        self._come: list[InferReply | Refused] = []
+        request = slow(self.number, seconds, keep=keep, **parameters)
+        self._thread = threading.Thread(target=self._ask, args=(client, request))
+        self._thread.start()
+        until(lambda: tensor_models.runs(self.number) in server.log, "a call that runs")
+
+    def _ask(self, client: Client, request: InferRequest) -> None:
+        try:
+            self._come.append(client.infer(request))
+        except Refused as error:
+            self._come.append(error)
+
+    def result(self) -> InferReply | Refused:
+        """Wait for the answer, or for how it was refused."""
+        self._thread.join(PATIENCE)
+        return self._come[0]
+
+    def leave(self) -> InferReply | Refused:
+        """Let it go, and return what it came back with."""
+        tensor_models.leave(self.number)
+        return self.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._thread.is_alive():
+            self.leave()
 
 
 def refused(call: Callable[..., object], *arguments: Any, **options: Any) -> Refused:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -110,8 +112,25 @@ class Odd:
         return answers.get(how, {"y": good})
 
 
+def runs(number: int) -> str:
+    """Return what stands in the server's log once `Slow` runs a call."""
+    return f"call {number} runs"
+
+
+def leave(number: int) -> None:
+    """Let a call of `Slow` that waits for it go on."""
+    _leave(number).touch()
+
+
+def _leave(number: int) -> Path:
+    return Path(tempfile.gettempdir()) / f"predsession-leave-{number}"
+
+
 class Slow:
-    """Says which call it is answering, as long as it is told; one buffer for all its answers."""
+    """Says which call it is answering, as long as it is told; one buffer for all its answers.
+
+    Less than no seconds: until `leave` says so.
+    """
 
     inputs: ClassVar[dict[str, Any]] = {"number": ("INT64", []), "seconds": ("FP32", [])}
     outputs: ClassVar[dict[str, Any]] = {"number": ("INT64", [1]), "calls": ("INT64", [])}
@@ -125,8 +144,15 @@ class Slow:
 
     def infer(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs."""
-        time.sleep(float(inputs["seconds"]))
-        self._buffer[0] = inputs["number"]
+        number, seconds = int(inputs["number"]), float(inputs["seconds"])
+        sys.stdout.write(f"{runs(number)}\n")
+        sys.stdout.flush()
+        time.sleep(max(0, seconds))
+        if seconds < 0:
+            while not _leave(number).exists():
+                time.sleep(0.01)
+            _leave(number).unlink()
+        self._buffer[0] = number
         self._calls += 1
         return {"number": self._buffer, "calls": np.array(self._calls)}
 

@@ -21,6 +21,7 @@ from oip_server_kit import (
     OPTIONS,
     Client,
     Grpc,
+    Held,
     Http,
     Refused,
     arrays,
@@ -29,9 +30,10 @@ from oip_server_kit import (
     oip_server,
     pair,
     refused,
+    slow,
     to_bytes,
 )
-from server_kit import Server, until
+from server_kit import PATIENCE, Server, until
 
 from predsession.server.models.pixels import box_number, number_picture, number_score
 from predsession.wire.oip import inference_pb2 as pb
@@ -295,11 +297,6 @@ def test_models_that_misbehave(rpc: Grpc, http: Http, how: str, words: str) -> N
         assert made.infer(ask("Odd", give("how", np.array([b"well"], object), "BYTES"))).outputs
 
 
-def slow(number: int, seconds: float = 0.0) -> InferRequest:
-    """A call that comes back with its number."""
-    return ask("Slow", give("number", np.array(number)), give("seconds", np.array(seconds, np.float32)))
-
-
 def test_many_at_once(server: Server, rpc: Grpc) -> None:
     """Fifty calls at once each get their own answer, though the model has one buffer for all."""
     https = [Http(server.url) for _ in range(10)]
@@ -330,26 +327,25 @@ def test_too_many_at_once(server: Server, rpc: Grpc) -> None:
     assert sum(word != "RESOURCE_EXHAUSTED" for word in said) >= 60
 
 
-def test_a_caller_that_goes(rpc: Grpc) -> None:
+def test_a_caller_that_goes(server: Server, rpc: Grpc) -> None:
     """A call that is cancelled while it waits is never run."""
     before = int(arrays(rpc.infer(slow(0)))["calls"])
-    with grpc.insecure_channel(rpc.address, options=OPTIONS) as channel:
+    with grpc.insecure_channel(rpc.address, options=OPTIONS) as channel, Held(server, rpc) as first:
         made = channel.unary_unary(METHODS["ModelInfer"].path, request_serializer=to_bytes)
-        first = made.future(request_to_message(slow(1, 1.0)))
+        ready = channel.unary_unary(METHODS["ModelReady"].path, request_serializer=to_bytes)
         waiting = [made.future(request_to_message(slow(2))) for _ in range(5)]
         time.sleep(0.1)
         for each in waiting:
             each.cancel()
-        first.result()
+        ready(pb.ModelReadyRequest(name="Slow"))  # it is answered after what came before it was read
+        first.leave()
     assert int(arrays(rpc.infer(slow(3)))["calls"]) == before + 2
 
 
 def test_a_caller_that_hangs_up(server: Server, http: Http) -> None:
     """The same over HTTP: a call whose connection is closed while it waits is never run."""
     before = int(arrays(http.infer(slow(0)))["calls"])
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(http.infer, slow(1, 0.4))
-        time.sleep(0.1)
+    with Held(server, http) as first:
         body = request_to_body(slow(2), binary=True)
         with pytest.raises(requests.Timeout):
             requests.post(
@@ -358,7 +354,8 @@ def test_a_caller_that_hangs_up(server: Server, http: Http) -> None:
                 headers={HEADER_LENGTH: str(body.json_length)},
                 timeout=0.1,
             )
-        first.result()
+        requests.get(f"{server.url}/healthz", timeout=PATIENCE)  # and that was read before
+        first.leave()
     assert int(arrays(http.infer(slow(3)))["calls"]) == before + 2
 
 
@@ -418,11 +415,11 @@ def test_packed_bodies(http: Http) -> None:
 @pytest.mark.parametrize(
     ("encoding", "body", "status"),
     [
-        ("gzip", gzip.compress(bytes(64 << 20), 9), "OUT_OF_RANGE"),
+        ("gzip", gzip.compress(bytes(64 << 20), 9, mtime=0), "OUT_OF_RANGE"),
         ("deflate", zlib.compress(bytes(64 << 20), 9), "OUT_OF_RANGE"),
         ("gzip", b"no gzip", "INVALID_ARGUMENT"),
-        ("gzip", gzip.compress(b"{}")[:-4], "INVALID_ARGUMENT"),
-        ("gzip", gzip.compress(b"{}") + b"more", "INVALID_ARGUMENT"),
+        ("gzip", gzip.compress(b"{}", mtime=0)[:-4], "INVALID_ARGUMENT"),
+        ("gzip", gzip.compress(b"{}", mtime=0) + b"more", "INVALID_ARGUMENT"),
         ("br", b"{}", "INVALID_ARGUMENT"),
     ],
 )

@@ -13,11 +13,25 @@ from typing import Any
 import numpy as np
 import pytest
 import tensor_models
-from oip_server_kit import Client, Grpc, Http, arrays, ask, give, kept, oip_server, pair, refused
+from oip_server_kit import (
+    Client,
+    Grpc,
+    Held,
+    Http,
+    Refused,
+    arrays,
+    ask,
+    give,
+    kept,
+    oip_server,
+    pair,
+    refused,
+    slow,
+)
 from server_kit import Server, until
 
 from predsession.server.models.pixels import box_number, number_picture
-from predsession.wire.oip.messages import InferRequest, Tensor, Wanted
+from predsession.wire.oip.messages import InferReply, InferRequest, Tensor, Wanted
 
 S = "predsession_session"
 
@@ -246,18 +260,16 @@ def test_odd_sessions(http: Http) -> None:
     assert refused(http.send, "POST", "/predsession/sessions/s/forget", **bad).status == "INVALID_ARGUMENT"
 
 
-def test_the_end_of_a_session(client: Client, http: Http) -> None:
+def test_the_end_of_a_session(server: Server, client: Client, http: Http) -> None:
     """Its end frees what it had, says so, may be said twice, and beats a call that would keep something."""
     client.load("mine", network=tensor_models.arithmetic(), session="s")
     client.infer(ask("net", give("a", np.ones(2, np.float32), predsession_keep="k"), pair()[1], **{S: "s"}))
-    with ThreadPoolExecutor(1) as pool:
-        number = give("number", np.array(1), predsession_keep="n")
-        request = ask("Slow", number, give("seconds", np.array(0.3, np.float32)), **{S: "s"})
-        running = pool.submit(refused, client.infer, request)
-        time.sleep(0.1)
+    with Held(server, client, keep="n", **{S: "s"}) as running:
         told = client.end("s")
         assert (told["tensors"], told["bytes"], told["models"]) == (1, 8, ["mine"])
-        assert running.result().text == "session 's' was ended while the call ran"
+        answer = running.leave()
+    assert isinstance(answer, Refused)
+    assert answer.text == "session 's' was ended while the call ran"
     assert client.end("s")["models"] == []
     assert (http.sessions(), "mine" in client.index()) == ({}, False)
 
@@ -420,16 +432,15 @@ def refused_load(client: Client) -> str:
     return "OK"
 
 
-def test_unload_while_it_runs(client: Client) -> None:
+def test_unload_while_it_runs(server: Server, client: Client) -> None:
     """A call that runs when its model is unloaded gets its answer; one that comes later does not."""
-    inputs = give("number", np.array(9)), give("seconds", np.array(0.3, np.float32))
-    with ThreadPoolExecutor(2) as pool:
-        running = pool.submit(client.infer, ask("Slow", *inputs))
-        time.sleep(0.1)
+    with ThreadPoolExecutor(1) as pool, Held(server, client) as running:
         unloading = pool.submit(client.unload, "Slow")
         until(lambda: client.index()["Slow"] == "UNAVAILABLE", "the model's going")
-        assert refused(client.infer, ask("Slow", *inputs)).status == "NOT_FOUND"
-        assert arrays(running.result())["number"].tolist() == [9]
+        assert refused(client.infer, slow(9)).status == "NOT_FOUND"
+        answer = running.leave()
+        assert isinstance(answer, InferReply)
+        assert arrays(answer)["number"].tolist() == [running.number]
         unloading.result()
     client.load("Slow")
 

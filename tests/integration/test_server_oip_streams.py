@@ -16,7 +16,20 @@ import numpy as np
 import pytest
 import tensor_models
 import trustme
-from oip_server_kit import MODELS, Grpc, Http, arrays, ask, give, kept, oip_server, pair, refused
+from oip_server_kit import (
+    MODELS,
+    Grpc,
+    Held,
+    Http,
+    Refused,
+    arrays,
+    ask,
+    give,
+    kept,
+    oip_server,
+    pair,
+    refused,
+)
 from server_kit import Server, until
 
 from predsession.server import command
@@ -27,7 +40,7 @@ from predsession.server.models.card import ModelLoadError
 from predsession.server.oip.calls import Calls
 from predsession.testing import RunningServer
 from predsession.wire.oip import inference_pb2 as pb
-from predsession.wire.oip.messages import InferRequest, Wanted
+from predsession.wire.oip.messages import InferReply, InferRequest, Wanted
 from predsession.wire.oip.protobuf import reply_from_message, request_to_message
 
 TOKEN = "a token of the tests"
@@ -198,11 +211,7 @@ def test_end_with_open_streams(tmp_path: Path) -> None:
         idle = rpc.stream(iter(feed))
         feed.send(ask("net", *pair()))
         next(idle)
-        answers: list[Any] = []
-        inputs = give("number", np.array(9)), give("seconds", np.array(0.3, np.float32))
-        call = threading.Thread(target=lambda: answers.append(rpc.infer(ask("Slow", *inputs))))
-        call.start()
-        time.sleep(0.15)
+        call = Held(running, rpc, 0.3)
         assert running.terminate() == 0
         for stream in (endless, idle):
             with pytest.raises(grpc.RpcError) as caught:
@@ -210,8 +219,9 @@ def test_end_with_open_streams(tmp_path: Path) -> None:
                     pass
             assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
         feed.end()
-        call.join()
-        assert arrays(answers[0])["number"].tolist() == [9]
+        answer = call.result()
+        assert isinstance(answer, InferReply)
+        assert arrays(answer)["number"].tolist() == [call.number]
         assert "Traceback" not in running.log
 
 
@@ -219,14 +229,11 @@ def test_end_with_a_model_that_hangs(tmp_path: Path) -> None:
     """A model that never returns does not keep the server from ending."""
     more = ["--limit-grace", "0.1"]
     with oip_server(tmp_path, *more, models=["Slow"]) as running, Grpc(running.oip[0]) as rpc:
-        inputs = give("number", np.array(9)), give("seconds", np.array(60, np.float32))
-        errors: list[Any] = []
-        call = threading.Thread(target=lambda: errors.append(refused(rpc.infer, ask("Slow", *inputs))))
-        call.start()
-        time.sleep(0.2)
+        call = Held(running, rpc)
         assert running.terminate() == 0
-        call.join()
-        assert errors[0].status in {"UNAVAILABLE", "CANCELLED"}
+        answer = call.result()
+        assert isinstance(answer, Refused)
+        assert answer.status in {"UNAVAILABLE", "CANCELLED"}
 
 
 # -- who may come in -------------------------------------------------------------------------------
