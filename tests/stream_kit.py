@@ -68,6 +68,7 @@ class Recorded:
         self._batches = list(batches)
         self._ends = ends
         self._closing = threading.Event()
+        self.waited_for = threading.Event()
         self.positions: list[str] = []
         self.letters: list[DeadLetter] = []
         self.closes = 0
@@ -83,6 +84,7 @@ class Recorded:
             return first[:most]
         if self._ends:
             return None
+        self.waited_for.set()
         self._closing.wait(seconds)
         return []
 

@@ -204,11 +204,11 @@ def test_a_slow_server_takes_no_longer_for_all_that(monkeypatch: pytest.MonkeyPa
 
     def slow(handler: BaseHTTPRequestHandler) -> Answer:
         asked.append(handler.path)
-        time.sleep(0.06)
+        time.sleep(0.6)
         return info(handler)
 
     asked: list[str] = []
-    monkeypatch.setattr(examining, "TOTAL_S", -0.95)
+    monkeypatch.setattr(examining, "TOTAL_S", -0.5)
     with listening(slow) as port:
         examination = examine(f"http://127.0.0.1:{port}", timeout=1.0)
     last = examination.findings[-1]

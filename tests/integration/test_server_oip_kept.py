@@ -215,13 +215,13 @@ def refused_or(client: Client, request: InferRequest) -> Any:
 def test_leases(client: Client, http: Http) -> None:
     """A session lives while it is renewed or used, and goes with tensors and models once it is not."""
     assert client.renew("s")["lease_s"] == 300
-    assert client.renew("s", 0.2)["lease_s"] == pytest.approx(0.2)
+    assert client.renew("s", 1.5)["lease_s"] == pytest.approx(1.5)
     client.load("mine", network=tensor_models.arithmetic(), session="s")
     client.infer(ask("mine", give("a", np.ones(2, np.float32), predsession_keep="k"), pair()[1], **{S: "s"}))
     told = client.renew("s")
     assert (told["tensors"], told["bytes"], told["models"]) == (1, 8, ["mine"])
     for _ in range(3):
-        time.sleep(0.1)
+        time.sleep(0.6)
         client.infer(ask("mine", *pair(), **{S: "s"}))
     until(lambda: not http.sessions(), "the lease's end")
     until(lambda: "mine" not in client.index(), "the model's end")

@@ -92,10 +92,11 @@ def test_close_finishes_the_batch(store: Path) -> None:
 def test_close_while_waiting(store: Path) -> None:
     """close() and stop() from another thread end a loop that waits for samples."""
     for end in (StreamSession.close, StreamSession.stop):
-        session = StreamSession(double, Recorded(ends=False), store)
+        source = Recorded(ends=False)
+        session = StreamSession(double, source, store)
         loop = threading.Thread(target=drain, args=(session,))
         loop.start()
-        time.sleep(0.05)
+        assert source.waited_for.wait(10)
         end(session)
         loop.join(10)
         assert not loop.is_alive()
@@ -104,10 +105,11 @@ def test_close_while_waiting(store: Path) -> None:
 
 def test_one_thread_asks(store: Path) -> None:
     """Two loops at once over one session are refused."""
-    session = StreamSession(double, Recorded(ends=False), store)
+    source = Recorded(ends=False)
+    session = StreamSession(double, source, store)
     loop = threading.Thread(target=drain, args=(session,))
     loop.start()
-    time.sleep(0.05)
+    assert source.waited_for.wait(10)
     with pytest.raises(SessionBusyError, match="asking the source"):
         next(iter(session))
     session.close()
