@@ -10,6 +10,7 @@ from number_clips import write_numbers
 from PIL import Image
 from server_kit import Server
 
+from predsession import RefusedError
 from predsession.edge import InferenceClient, InferenceResult
 from predsession.server.models.pixels import box_number, number_picture
 
@@ -20,6 +21,15 @@ FRAMES = 12
 def number_of(result: InferenceResult, size: tuple[int, int] = (64, 32)) -> int:
     """Read the number off what was found, by normalized boxes."""
     return box_number(result.objects[0].bbox.to_xyxy(*size))
+
+
+def is_let_go(client: InferenceClient, model: str) -> bool:
+    """Whether a model could be unregistered; a stream that was left has it until the server sees that."""
+    try:
+        client.unregister_model(model)
+    except RefusedError:
+        return False
+    return client.get_model_info(model) is None
 
 
 @contextmanager

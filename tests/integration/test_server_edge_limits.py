@@ -10,7 +10,7 @@ import grpc
 import numpy as np
 import pytest
 from edge_kit import M
-from edge_server_kit import MODELS, edge_server, number_of, restoring
+from edge_server_kit import MODELS, edge_server, is_let_go, number_of, restoring
 from server_kit import Server, until
 
 from predsession import AuthError, NotFoundError, RefusedError, RequestTimeoutError
@@ -161,7 +161,7 @@ def test_texts_that_are_none(client: InferenceClient) -> None:
     assert len(bad.status_message) < 1100
     with pytest.raises(RefusedError, match=r"model odd: no \\ud83d"):
         list(client.subscribe("pictures", "odd", fps=50, max_consecutive_failures=1))
-    client.unregister_model("odd")
+    until(lambda: is_let_go(client, "odd"), "the end of the stream")
 
 
 def test_long_names(client: InferenceClient, server: Server) -> None:

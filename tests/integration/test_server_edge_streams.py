@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from edge_server_kit import FRAMES, edge_server, number_of, restoring
+from edge_server_kit import FRAMES, edge_server, is_let_go, number_of, restoring
 from PIL import Image
 from server_kit import Server, until
 
@@ -99,16 +99,7 @@ def test_a_cancelled_stream_is_over_on_the_server(client: InferenceClient) -> No
     with pytest.raises(RefusedError, match="watched is in use by 1"):
         client.unregister_model("watched")
     frames.cancel()
-    until(lambda: _is_let_go(client, "watched"), "the end of the stream")
-
-
-def _is_let_go(client: InferenceClient, model: str) -> bool:
-    """Whether a model could be unregistered."""
-    try:
-        client.unregister_model(model)
-    except RefusedError:
-        return False
-    return client.get_model_info(model) is None
+    until(lambda: is_let_go(client, "watched"), "the end of the stream")
 
 
 def test_a_destroyed_session_ends_its_stream(client: InferenceClient) -> None:
