@@ -1,7 +1,8 @@
 """Start an embedded server as a process of its own, wait until it is ready, end it.
 
 The server follows our end of its standard input: when this process is gone, however it went, the pipe
-closes, and the server ends itself. Nothing of ``server/`` is imported here.
+closes, and the server ends itself. A Ctrl-C in a terminal, or an interrupted cell of a notebook, is for this
+process alone: it ends its jobs on a server that still listens. Nothing of ``server/`` is imported here.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class EmbeddedServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            start_new_session=True,  # out of the group that a terminal and a notebook interrupt as a whole
         )
         try:
             announced = self._wait_until_ready()

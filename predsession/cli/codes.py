@@ -8,6 +8,16 @@ import sys
 
 OK, SOME_FAILED, USAGE, SERVER = 0, 1, 2, 3
 HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
+MEANINGS = {
+    OK: "all went well",
+    SOME_FAILED: "some inputs failed",
+    USAGE: "wrong usage, source or place",
+    SERVER: "the server or the model failed, or refused",
+    HUNG_UP: "the terminal was closed (SIGHUP)",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+    TERMINATED: "told to end (SIGTERM)",
+}
+"""What the help says of them, and docs/commands.md."""
 
 
 def leave_on_signals() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 from importlib import resources
 
-from predsession.cli.codes import OK
+from predsession.cli.codes import OK, USAGE
+from predsession.cli.commands import add_command
 
 SHELLS = ("bash", "fish", "zsh")
 EXAMPLES = """\
@@ -30,11 +31,12 @@ Bash wants its package bash-completion for it, zsh this line before compinit in 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    completion = commands.add_parser(
+    completion = add_command(
+        commands,
         "completion",
-        help="print a script for a shell, which completes commands and options",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "print a script for a shell, which completes commands and options",
+        notes=EXAMPLES,
+        codes=(OK, USAGE),
     )
     completion.add_argument("shell", choices=SHELLS, help="which")
     completion.set_defaults(run=run)

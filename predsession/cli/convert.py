@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from predsession.cli import outputs
-from predsession.cli.codes import OK
+from predsession.cli.codes import OK, USAGE
+from predsession.cli.commands import add_command
 from predsession.errors import ProtocolError, SourceError
 
 EXAMPLES = """\
@@ -22,21 +23,24 @@ examples:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    convert = commands.add_parser(
+    convert = add_command(
+        commands,
         "convert",
-        help="write predictions of one format in another",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "write predictions of one format in another",
+        notes=EXAMPLES,
+        codes=(OK, USAGE),
     )
     add = convert.add_argument
     add("source", metavar="SOURCE", help="a file or folder of predictions or annotations")
-    add("--to", required=True, choices=outputs.FORMATS, metavar="FORMAT", help=", ".join(outputs.FORMATS))
-    add("--from", dest="read_as", metavar="FORMAT", help="what the source is, if it does not look like it")
-    add("--out", metavar="PATH", help="where to write; by default beside the source")
+    add("--to", required=True, choices=outputs.FORMATS, metavar="FORMAT", 
+        help="the format to write: " + ", ".join(outputs.FORMATS))  # fmt: skip
+    add("--from", dest="read_as", metavar="FORMAT", 
+        help="of the source, where its name and what is in it do not say it: names as for --to")
+    add("--out", metavar="PATH", help="where to write (default: beside the source)")
     add(
         "--root",
         metavar="DIR",
-        help="the folder that pictures are named from; by default what they have in common",
+        help="the folder that pictures are named from (default: what they have in common)",
     )
     outputs.add_to(convert)
     convert.set_defaults(run=run)

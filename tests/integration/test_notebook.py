@@ -250,6 +250,19 @@ def test_an_interrupt_leaves_other_sessions_alone(
 
 
 @pytest.mark.parametrize("kernel", ["text"], indirect=True)
+def test_an_interrupt_leaves_embedded_servers_alone(
+    kernel: Kernel, numbered: Callable[..., list[Path]]
+) -> None:
+    """It goes to the kernel's whole group, to which a server that was started there does not belong."""
+    folder = str(numbered(9)[0].parent)
+    kernel.run("from predsession.testing import RunningServer\nserver = RunningServer('pixels')")
+    kernel.run("print('GO')\ntime.sleep(30)", interrupt_at="GO")
+    after = kernel.run(f"print(len(list(PredictionSession(server.url, {folder!r}))))")
+    assert kernel.text(after, "stdout") == "9\n"
+    kernel.run("server.close()")
+
+
+@pytest.mark.parametrize("kernel", ["text"], indirect=True)
 def test_an_interrupt_pressed_twice_leaves_nothing_behind(
     kernel: Kernel, ours: str, numbered: Callable[..., list[Path]]
 ) -> None:

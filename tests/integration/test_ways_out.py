@@ -286,6 +286,22 @@ def test_a_signal_to_the_command(either: str, numbered: Numbered, number: signal
     assert b"Traceback" not in words
 
 
+def test_ctrl_c_with_an_embedded_server(numbered: Numbered) -> None:
+    """A terminal interrupts the whole group; the server is not in it, and is there to end the job."""
+    environment = {name: value for name, value in os.environ.items() if name != "PREDSESSION_URL"}
+    command = [sys.executable, "-m", "predsession", "predict", str(numbered(400)[0].parent), "--json"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    _, words = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"failed" not in words
+    assert b"ended" not in words
+
+
 @pytest.mark.parametrize("where", ["submit", "pop", "loop"])
 def test_ctrl_c_in_a_script(either: str, numbered: Numbered, where: str) -> None:
     """In the submit, in a poll, in the loop's body: the job is ended, the interrupt is seen."""
