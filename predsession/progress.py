@@ -1,7 +1,13 @@
-"""Progress: what there is to show, and its tqdm adapter. The only room that knows tqdm."""
+"""Progress: what there is to show, and its tqdm adapter. The only room that knows tqdm.
+
+Invariant: no bar ends a run. One that cannot be drawn, since standard error is closed or its disk is full, is
+drawn no more, and the log says so.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +15,7 @@ from typing import Protocol, cast
 
 PIPE_INTERVAL = 5.0
 """Seconds between two lines where the bar goes into a file or a pipe."""
+_log = logging.getLogger("predsession.progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,30 @@ class Bar(Protocol):
         """Leave the bar as it is, with its line ended."""
 
 
-class CountBar:
+class _Drawn:
+    """Draws a bar for as long as that can be done."""
+
+    def __init__(self) -> None:
+        self._over = False
+
+    def _draw(self, draw: Callable[[], object]) -> None:
+        """Do it, unless it failed before."""
+        if self._over:
+            return
+        try:
+            draw()
+        except Exception as error:  # noqa: BLE001 - what goes wrong with a bar must not end a run
+            self._over = True
+            _log.warning("no progress bar from here on: %s: %s", type(error).__name__, error)
+            with contextlib.suppress(Exception):
+                self._leave()
+
+    def _leave(self) -> None:
+        """Close the bar, if it is ours."""
+        raise NotImplementedError
+
+
+class CountBar(_Drawn):
     """A bar of what has no end: a count, its rate, and a word beside them.
 
     Parameters
@@ -119,10 +149,14 @@ class CountBar:
     """
 
     def __init__(self, unit: str) -> None:
-        from tqdm.auto import tqdm
+        super().__init__()
+        self._unit = unit
+        self._bar: Bar | None = None
+        self._draw(self._begin)
 
-        interval = 0.1 if sys.stderr.isatty() else PIPE_INTERVAL
-        self._bar = cast("Bar", tqdm(total=None, unit=unit, mininterval=interval))
+    def _begin(self) -> None:
+        """Make the bar."""
+        self._bar = _tqdm()(total=None, unit=self._unit, mininterval=_interval())
 
     def show(self, count: int, word: str = "") -> None:
         """Move the bar to a count.
@@ -134,15 +168,25 @@ class CountBar:
         word : str
             Shown before it.
         """
+        self._draw(lambda: self._show(count, word))
+
+    def _show(self, count: int, word: str) -> None:
+        """Move it."""
+        assert self._bar is not None, "else drawing is over"
         self._bar.set_description(word or None, refresh=False)
         self._bar.update(count - self._bar.n)
 
     def close(self) -> None:
         """Leave the bar as it is; it may be done twice."""
-        self._bar.close()
+        self._draw(self._leave)
+
+    def _leave(self) -> None:
+        """Close the bar."""
+        if self._bar is not None:
+            self._bar.close()
 
 
-class TqdmProgress:
+class TqdmProgress(_Drawn):
     """One bar: bytes until the first prediction is there, items from then on.
 
     Parameters
@@ -155,6 +199,7 @@ class TqdmProgress:
     """
 
     def __init__(self, tqdm: Callable[..., Bar] | Bar | None = None, desc: str = "") -> None:
+        super().__init__()
         # A class has all of a bar's methods, too; only an instance has a count.
         self._given = cast("Bar", tqdm) if hasattr(tqdm, "n") and not isinstance(tqdm, type) else None
         self._make = None if self._given is not None else cast("Callable[..., Bar] | None", tqdm)
@@ -164,6 +209,10 @@ class TqdmProgress:
 
     def update(self, progress: SessionProgress) -> None:
         """Show the present state."""
+        self._draw(lambda: self._update(progress))
+
+    def _update(self, progress: SessionProgress) -> None:
+        """Show it, on a bar that is made when there is something to show."""
         if self.bar is None:
             self.bar = self._new_bar()
         if progress.taken and not self._counting_items:
@@ -175,23 +224,21 @@ class TqdmProgress:
 
     def close(self) -> None:
         """Close the bar, if it is ours."""
+        self._draw(self._leave)
+
+    def _leave(self) -> None:
+        """Close the bar, if it is ours."""
         if self.bar is not None and self._given is None:
             self.bar.close()
 
     def _new_bar(self) -> Bar:
         """Make a bar that counts bytes."""
-        make = self._make
-        if make is None:
-            from tqdm.auto import tqdm
-
-            make = cast("Callable[..., Bar]", tqdm)
-        interval = 0.1 if sys.stderr.isatty() else PIPE_INTERVAL
-        return make(
+        return (self._make or _tqdm())(
             total=None,
             unit="B",
             unit_scale=True,
             desc=f"{self._desc} (upload)".strip(),
-            mininterval=interval,
+            mininterval=_interval(),
         )
 
     def _count_items(self, bar: Bar, total: int | None) -> None:
@@ -207,3 +254,17 @@ class TqdmProgress:
             bar.total = total
         if count != bar.n:
             bar.update(count - bar.n)
+
+
+def _tqdm() -> Callable[..., Bar]:
+    """Return what makes a bar for this terminal or notebook."""
+    if sys.stderr is None:
+        raise OSError("standard error is closed")
+    from tqdm.auto import tqdm
+
+    return cast("Callable[..., Bar]", tqdm)
+
+
+def _interval() -> float:
+    """Return the seconds between two looks of a bar."""
+    return 0.1 if sys.stderr is not None and sys.stderr.isatty() else PIPE_INTERVAL

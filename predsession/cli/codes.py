@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import os
 import signal
 import sys
+from pathlib import Path
 
 OK, SOME_FAILED, USAGE, SERVER = 0, 1, 2, 3
 HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
@@ -28,7 +30,22 @@ def leave_on_signals() -> None:
 
 def say(text: str) -> None:
     """Tell the user something, beside the result."""
-    print(f"predsession: {text}", file=sys.stderr)
+    write_error(f"predsession: {text}\n")
+
+
+def write_error(text: str) -> None:
+    """Write to standard error; where that cannot be done, go on without one.
+
+    What is lost there must not change the result, its place or the exit code.
+    """
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+            return
+    except OSError:
+        pass
+    sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
 
 
 def speaks_utf8() -> bool:

@@ -63,6 +63,22 @@ def test_json_lines_on_standard_output(ours: str, numbered: Callable[..., list[P
     assert predsession("predict", *numbered(3), "--url", ours, "--json", "--quiet").stderr == ""
 
 
+@pytest.mark.parametrize("error", ["2>&-", "2>/dev/full"])
+def test_standard_error_that_takes_nothing(
+    ours: str, numbered: Callable[..., list[Path]], error: str
+) -> None:
+    """Closed, or on a full disk: the result, its place and the exit code are the same."""
+    [picture] = numbered(1)
+    for words, code, lines in (
+        (f"predict {picture} --url {ours} --json", 0, 1),
+        (f"predict no-such --url {ours} --json", 2, 0),
+        ("info http://127.0.0.1:9", 3, 0),
+    ):
+        command = f"{sys.executable} -m predsession {words} {error}"
+        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=60, check=False)
+        assert (done.returncode, done.stdout.count(b"\n")) == (code, lines), words
+
+
 @pytest.mark.parametrize("on_error", ["yield", "skip", "raise"])
 def test_some_failed(ours: str, tmp_path: Path, on_error: str) -> None:
     """Exit code 1, whatever becomes of the bad ones in the output."""

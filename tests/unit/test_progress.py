@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import cast
 
 import pytest
 from tqdm import tqdm
 from tqdm.auto import tqdm as auto_tqdm
 
-from predsession.progress import NoProgress, SessionProgress, TqdmProgress
+from predsession.progress import CountBar, NoProgress, SessionProgress, TqdmProgress
 
 
 def state(taken: int, sent: int = 0) -> SessionProgress:
@@ -70,3 +71,46 @@ def test_no_progress_does_nothing() -> None:
     progress.update(state(1))
     progress.close()
     progress.close()
+
+
+class Broken:
+    """A bar that cannot be drawn after its beginning."""
+
+    n, total, unit, unit_scale = 0.0, None, "", False
+
+    def __init__(self, **_: object) -> None:
+        self.calls = 0
+
+    def update(self, n: float | None = 1) -> object:
+        """Fail, as on a full disk."""
+        self.calls += 1
+        raise OSError("No space left on device")
+
+    def close(self) -> object:
+        """Fail, too."""
+        raise OSError("No space left on device")
+
+
+def test_a_bar_that_cannot_be_drawn_ends_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """It is tried once, the log says so, and nobody else is concerned."""
+    bars: list[Broken] = []
+
+    def make(**options: object) -> tqdm:
+        bars.append(Broken(**options))
+        return cast("tqdm[None]", bars[-1])
+
+    run(TqdmProgress(make))
+    assert [bar.calls for bar in bars] == [1]
+    [record] = caplog.records
+    assert "No space left on device" in record.getMessage()
+
+
+def test_without_standard_error_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a service without one, or where it was closed."""
+    monkeypatch.setattr("sys.stderr", None)
+    progress = TqdmProgress()
+    run(progress)
+    assert progress.bar is None
+    count = CountBar("rows")
+    count.show(3)
+    count.close()
