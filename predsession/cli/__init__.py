@@ -19,7 +19,8 @@ from typing import TextIO
 
 from predsession import __version__
 from predsession.cli import completion, convert, doctor, edge, inspect, predict, results, stream, tensor
-from predsession.cli.codes import INTERRUPTED, OK, SERVER, USAGE, say
+from predsession.cli.codes import INTERRUPTED, MEANINGS, OK, SERVER, USAGE, say, write_error
+from predsession.cli.commands import add_command, listed
 from predsession.errors import (
     DiskError,
     JournalError,
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    if sys.stderr is None:  # it was closed; from here on nobody has to ask
+        write_error("")
     # What the terminal cannot show is escaped; it must not end a run.
     for output in (sys.stdout, sys.stderr):
         if isinstance(output, io.TextIOWrapper):
@@ -82,13 +85,19 @@ def _tell(
     """Show a warning: what is meant for users in a line of ours, others as Python does."""
     if issubclass(category, UserWarning):
         say(str(message))
-    else:
-        (file or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
+        return
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    write_error(text) if file is None else file.write(text)
 
 
 def _parser() -> argparse.ArgumentParser:
     """Build the parser; nothing heavy is imported for it."""
-    parser = argparse.ArgumentParser(prog="predsession", description="Run images through a deployed model.")
+    parser = argparse.ArgumentParser(
+        prog="predsession",
+        description="Run images through a deployed model.",
+        epilog=f"exit codes:\n{listed(MEANINGS)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"predsession {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     predict.add_to(commands)
@@ -108,6 +117,6 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add ``serve``, whose options belong to the server's room."""
     from predsession.server import command
 
-    serve = commands.add_parser("serve", help="run the embedded server")
+    serve = add_command(commands, "serve", "run the embedded server", codes=command.CODES)
     command.add_arguments(serve)
     serve.set_defaults(run=command.run)

@@ -32,10 +32,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     add = convert.add_argument
     add("source", metavar="SOURCE", help="a file or folder of predictions or annotations")
-    add("--to", required=True, choices=outputs.FORMATS, metavar="FORMAT", 
+    add("--to", required=True, choices=outputs.FORMATS, metavar="FORMAT",
         help="the format to write: " + ", ".join(outputs.FORMATS))  # fmt: skip
-    add("--from", dest="read_as", metavar="FORMAT", 
-        help="of the source, where its name and what is in it do not say it: names as for --to")
+    add("--from", dest="read_as", metavar="FORMAT",
+        help="the format of the source, where neither its name nor what is in it tells it: a name of --to, "
+        "html and video excepted")  # fmt: skip
     add("--out", metavar="PATH", help="where to write (default: beside the source)")
     add(
         "--root",

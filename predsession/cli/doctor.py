@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import textwrap
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, SERVER, speaks_utf8
-from predsession.errors import SourceError
+from predsession.cli.codes import OK, SERVER, USAGE, speaks_utf8
+from predsession.cli.commands import add_command
+from predsession.cli.reach import add_ca, add_token, add_url, url_of, verify_of
 
 if TYPE_CHECKING:
     from predsession.doctor import Examination, Finding
@@ -21,9 +21,8 @@ examples:
   predsession doctor http://192.168.1.20:8000
   predsession doctor https://models.example.com --ca company.pem
   PREDSESSION_TOKEN=... predsession doctor https://models.example.com --json
-
-Exit codes: 0 nothing is bad, warnings or not; 3 something is bad; 2 wrong usage.
 """
+CODES = {OK: "nothing is bad, warnings or not", USAGE: "wrong usage", SERVER: "something is bad"}
 _MARGIN = 21
 """Columns of verdict and check before the text."""
 _WIDTH = 100
@@ -31,21 +30,18 @@ _WIDTH = 100
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    doctor = commands.add_parser(
+    doctor = add_command(
+        commands,
         "doctor",
-        help="what is wrong with the way to a server, and what to do",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "what is wrong with the way to a server, and what to do",
+        notes=EXAMPLES,
+        codes=CODES,
     )
+    add_url(doctor)
+    add_token(doctor)
+    add_ca(doctor)
     doctor.add_argument(
-        "url", nargs="?", metavar="URL", help="the server's base URL; default: $PREDSESSION_URL"
-    )
-    doctor.add_argument(
-        "--token", help="for the server; default: $PREDSESSION_TOKEN, which no list of processes shows"
-    )
-    doctor.add_argument("--ca", metavar="FILE", help="a CA bundle to trust")
-    doctor.add_argument(
-        "--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for an answer (default 30)"
+        "--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for an answer (default: 30)"
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(run=run)
@@ -64,18 +60,13 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from predsession.checks import URL_VARIABLE, check_token
+    from predsession.checks import check_token
     from predsession.doctor import Verdict, examine
 
-    url = os.environ.get(URL_VARIABLE) or None if args.url is None else args.url
-    if url is None:
-        raise SourceError(f"pass the server's URL, or set {URL_VARIABLE}")
-    if args.ca is not None and not os.path.exists(args.ca):  # noqa: PTH110 - a folder is fine, too
-        raise SourceError(f"--ca {args.ca}: there is no such file")
     examination = examine(
-        url,
+        url_of(args),
         token=check_token(args.token),
-        verify=args.ca or True,
+        verify=verify_of(args),
         timeout=args.timeout,
         on_finding=None if args.json else _print,
     )

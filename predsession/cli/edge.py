@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, SOME_FAILED, say, speaks_utf8
+from predsession.cli.codes import OK, SERVER, SOME_FAILED, USAGE, say, speaks_utf8
+from predsession.cli.commands import add_command
 from predsession.errors import ItemError, PredSessionError, SourceError
 
 if TYPE_CHECKING:
@@ -34,39 +35,44 @@ examples:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    edge = commands.add_parser(
-        "edge",
-        help="an AI runtime on a camera or board, over gRPC",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    edge = add_command(
+        commands, "edge", "an AI runtime on a camera or board, over gRPC", notes=EXAMPLES, codes=()
     )
     inner = edge.add_subparsers(required=True, metavar="CALL")
-    infer = inner.add_parser("infer", help="run images through a model")
+    text, codes = "run images through a model", (OK, SOME_FAILED, USAGE, SERVER)
+    infer = add_command(inner, "infer", text, codes=codes)
     infer.add_argument("source", nargs="+", metavar="SOURCE", help="image files or folders")
-    infer.add_argument("--depth", type=int, default=4, help="calls on their way at once (default 4)")
     infer.add_argument(
-        "--timeout", type=_seconds, default=5.0, metavar="SECONDS", help="for each (default 5)"
+        "--depth", type=int, default=4, metavar="N", help="calls on their way at once (default: 4)"
+    )
+    infer.add_argument(
+        "--timeout", type=_seconds, default=5.0, metavar="SECONDS", help="for each (default: 5)"
     )
     infer.add_argument("--save-images", metavar="DIR", help="write the pictures with what was found drawn")
     infer.set_defaults(run=_infer)
-    subscribe = inner.add_parser("subscribe", help="run a camera of the runtime through a model")
-    subscribe.add_argument("stream", help="the camera's id")
-    subscribe.add_argument("--fps", type=_fps, default=10, help="frames a second at most (default 10)")
+    subscribe = add_command(inner, "subscribe", "run a camera of the runtime through a model")
+    subscribe.add_argument("stream", metavar="STREAM", help="the camera's id")
+    subscribe.add_argument(
+        "--fps", type=_fps, default=10, metavar="N", help="frames a second at most (default: 10)"
+    )
     subscribe.add_argument("--count", type=_count, metavar="N", help="end after so many frames")
     subscribe.set_defaults(run=_subscribe)
     for each in (infer, subscribe):
         each.add_argument("--model", required=True, metavar="ID", help="the model's id")
-    models = inner.add_parser("models", help="what the runtime has; load or remove one")
+    models = add_command(inner, "models", "what the runtime has; load or remove one")
     models.add_argument("--register", metavar="PATH", help="load this model, a path on the runtime's host")
     models.add_argument("--id", metavar="ID",
-        help="with --register: what to call it; default: the file's name")  # fmt: skip
+        help="with --register: what to call it (default: the file's name)")  # fmt: skip
     models.add_argument("--unregister", metavar="ID", help="remove this model")
     models.set_defaults(run=_models)
-    stats = inner.add_parser("stats", help="the runtime's counters")
+    stats = add_command(inner, "stats", "the runtime's counters")
     stats.set_defaults(run=_stats)
     for each in (infer, subscribe, models, stats):
-        each.add_argument("--endpoint", metavar="ADDRESS",
-            help="host:port or a socket; default: $AI_RUNTIME_ENDPOINT, or the platform's own")  # fmt: skip
+        each.add_argument(
+            "--endpoint",
+            metavar="ADDRESS",
+            help="host:port or a socket (default: $AI_RUNTIME_ENDPOINT, else the platform's own)",
+        )
         each.add_argument("--json", action="store_true", help="print JSON")
 
 

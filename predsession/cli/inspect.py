@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, SERVER, SOME_FAILED, leave_on_signals, say, speaks_utf8
+from predsession.cli.codes import OK, SERVER, SOME_FAILED, USAGE, leave_on_signals, say, speaks_utf8
+from predsession.cli.commands import add_command
+from predsession.cli.reach import add_ca, add_token, add_url, url_of, verify_of
 from predsession.errors import NotFoundError
 from predsession.wire import calls
 from predsession.wire.httpreply import parse_json
@@ -20,29 +22,38 @@ if TYPE_CHECKING:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    info = commands.add_parser("info", help="what a server is and can do")
-    info.add_argument("url", help="the server's base URL")
-    info.add_argument("--json", action="store_true", help="print JSON")
+    info = add_command(commands, "info", "what a server is and can do")
     info.set_defaults(run=_info)
-    jobs = commands.add_parser("jobs", help="what a server is doing; stop or clear a job")
-    jobs.add_argument("url", help="the server's base URL")
+    jobs = add_command(
+        commands,
+        "jobs",
+        "what a server is doing; stop or clear a job",
+        codes=(OK, SOME_FAILED, USAGE, SERVER),
+    )
     one = jobs.add_mutually_exclusive_group()
     one.add_argument("--attach", metavar="ID",
                      help="go on with this job, or all of this session; print JSON lines")  # fmt: skip
     one.add_argument("--stop", metavar="UUID", help="stop this job; what is computed can be fetched")
     one.add_argument("--clear", metavar="UUID", help="stop this job and let the server forget it")
-    jobs.add_argument("--json", action="store_true", help="print JSON")
     jobs.set_defaults(run=_jobs)
+    for each in (info, jobs):
+        add_url(each)
+        add_token(each)
+        add_ca(each)
+        each.add_argument("--json", action="store_true", help="print JSON")
 
 
 @contextmanager
-def _caller(url: str) -> Iterator[Caller]:
+def _caller(args: argparse.Namespace) -> Iterator[Caller]:
     """Open a connection to a server."""
+    from predsession.checks import check_token
     from predsession.http.auth import find_token
     from predsession.http.caller import Caller
-    from predsession.http.transport import HttpTransport
+    from predsession.http.transport import ConnectionOptions, HttpTransport
 
-    transport = HttpTransport(url, token=find_token(None, None, explicit_url=url))
+    url, options = url_of(args), ConnectionOptions(verify=verify_of(args))
+    token = check_token(find_token(args.token, None, explicit_url=args.url))
+    transport = HttpTransport(url, token=token, options=options)
     try:
         yield Caller(transport)
     finally:
@@ -54,7 +65,7 @@ def _info(args: argparse.Namespace) -> int:
     from predsession.wire.meta import ModelMeta
     from predsession.wire.replies import parse_info
 
-    with _caller(args.url) as caller:
+    with _caller(args) as caller:
         info = parse_info(caller.call(calls.session_info()))
         meta = ModelMeta.from_json(parse_json(caller.call(calls.model_meta())))
         settings = parse_json(caller.call(calls.custom_settings()))
@@ -74,16 +85,16 @@ def _info(args: argparse.Namespace) -> int:
 def _jobs(args: argparse.Namespace) -> int:
     """Run ``jobs``."""
     if args.attach is not None:
-        return _attach(args.url, args.attach)
+        return _attach(args)
     from predsession.http.auth import show_url
     from predsession.jobs.forgotten import seems_forgotten
 
-    with _caller(args.url) as caller:
+    with _caller(args) as caller:
         for uuid, call in ((args.stop, calls.stop), (args.clear, calls.clear)):
             if uuid is None:
                 continue
             if seems_forgotten(caller, uuid):
-                say(f"{show_url(args.url)} knows no job {uuid}")
+                say(f"{show_url(url_of(args))} knows no job {uuid}")
                 return SERVER
             caller.call(call(uuid))
         if args.stop is None and args.clear is None:
@@ -91,26 +102,27 @@ def _jobs(args: argparse.Namespace) -> int:
     return OK
 
 
-def _attach(url: str, uuid: str) -> int:
+def _attach(args: argparse.Namespace) -> int:
     """Print what is left of a job, or of a session's jobs."""
     from predsession.export.jsonl import to_line
     from predsession.session import PredictionSession
 
     leave_on_signals()
-    session_id, job = (uuid, None) if _is_session(url, uuid) else (None, uuid)
-    with PredictionSession.attach(url, session_id, uuid=job, on_error="yield") as session:
+    session_id, job = (args.attach, None) if _is_session(args) else (None, args.attach)
+    way = {"token": args.token, "verify": verify_of(args)}
+    with PredictionSession.attach(url_of(args), session_id, uuid=job, on_error="yield", **way) as session:
         for outcome in session:
             print(to_line(outcome, ascii_only=not speaks_utf8()), flush=True)
     return SOME_FAILED if session.errors else OK
 
 
-def _is_session(url: str, uuid: str) -> bool:
-    """Whether the server lists jobs of a session of that id."""
+def _is_session(args: argparse.Namespace) -> bool:
+    """Whether the server lists jobs of a session of the id that is asked for."""
     from predsession.wire.replies import parse_job_list
 
-    with _caller(url) as caller:
+    with _caller(args) as caller:
         try:
-            return any(job.session == uuid for job in parse_job_list(caller.call(calls.list_jobs())))
+            return any(job.session == args.attach for job in parse_job_list(caller.call(calls.list_jobs())))
         except NotFoundError:
             return False
 
@@ -123,7 +135,7 @@ def _list(caller: Caller, args: argparse.Namespace) -> int:
     try:
         reply = caller.call(calls.list_jobs())
     except NotFoundError:
-        shown = show_url(args.url)
+        shown = show_url(url_of(args))
         say(
             f"{shown} is a stock server, which cannot list its jobs; "
             "--attach, --stop and --clear work with a uuid"

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from predsession.cli import outputs
-from predsession.cli.codes import OK, SOME_FAILED, leave_on_signals, say, speaks_utf8
+from predsession.cli.codes import OK, SERVER, SOME_FAILED, USAGE, leave_on_signals, say, speaks_utf8
+from predsession.cli.commands import add_command
+from predsession.cli.reach import add_ca, add_token, verify_of
 from predsession.errors import ItemError, SourceError
 
 if TYPE_CHECKING:
@@ -33,37 +35,39 @@ examples:
 
 PAGES = frozenset((".html", ".htm"))
 TIMES = {
-    "timeout": "for one answer of the server (60)",
+    "timeout": "for one answer of the server (default: 60)",
     "start-timeout": "after which a job that has not begun is given up",
-    "idle-timeout": "after which a job without any change is given up (600)",
+    "idle-timeout": "after which a job without any change is given up (default: 600)",
     "total-timeout": "after which the whole run is given up",
 }
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    predict = commands.add_parser(
+    predict = add_command(
+        commands,
         "predict",
-        help="run images, folders or URLs through a model",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "run images, folders, videos or URLs through a model",
+        notes=EXAMPLES,
+        codes=(OK, SOME_FAILED, USAGE, SERVER),
     )
     add = predict.add_argument
     add("source", nargs="+", metavar="SOURCE", help="image files, folders, image URLs, or video files")
-    add("--url", help="the server; default: $PREDSESSION_URL, else an embedded server is started")
+    add("--url", metavar="URL",
+        help="the server (default: $PREDSESSION_URL, else an embedded server is started)")  # fmt: skip
     add("--out", metavar="PATH", help="write the predictions into this file or folder")
     add("--format", choices=outputs.FORMATS, metavar="FORMAT",
         help="of --out, where its name does not say it: " + ", ".join(outputs.FORMATS))  # fmt: skip
     add("--html", metavar="DIR", help="write a page to look at into this folder (or file, named .html)")
     add("--save-images", metavar="DIR", help="write the pictures with the predictions drawn to this folder")
-    add("--conf", type=float, help="lowest score")
+    add("--conf", type=float, metavar="SCORE", help="the lowest score")
     add("--class", dest="classes", action="append", metavar="NAME", help="keep this class (repeatable)")
     add("--set", dest="settings", action="append", type=setting, default=[], metavar="NAME=VALUE",
         help="another of the model's settings; VALUE is JSON or text (repeatable)")  # fmt: skip
-    add("--batch-size", type=int, help="images the model takes at once")
+    add("--batch-size", type=int, metavar="N", help="images the model takes at once")
     add("--recursive", action="store_true", help="look into subfolders")
     add("--on-error", choices=("yield", "skip", "raise"), default="yield",
-        help="a bad image is listed in its place (default), is left out, or ends the run")  # fmt: skip
+        help="a bad image is listed in its place, is left out, or ends the run (default: yield)")  # fmt: skip
     add("--resume", action="store_true",
         help="go on where a run that was ended left off; keeps what arrives in OUT.journal")  # fmt: skip
     add("--journal", metavar="FILE", help="keep it in this file instead; implies --resume")
@@ -72,7 +76,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--quiet", action="store_true", help="show no progress bar")
     for name in ("timeout", "start-timeout", "idle-timeout", "total-timeout"):
         add(f"--{name}", type=float, metavar="SECONDS", help=TIMES[name])
-    add("--ca", metavar="FILE", help="a CA bundle to trust")
+    add_token(predict)
+    add_ca(predict)
     outputs.add_to(predict)
     _add_video(predict.add_argument_group("videos"))
     predict.set_defaults(run=run)
@@ -213,7 +218,8 @@ def _keywords(args: argparse.Namespace) -> dict[str, Any]:
         "batch_size": args.batch_size,
         "on_error": args.on_error,
         "show_progress": not args.quiet,
-        "verify": args.ca or True,
+        "token": args.token,
+        "verify": verify_of(args),
         **{
             name.replace("-", "_"): value
             for name in TIMES

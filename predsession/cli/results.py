@@ -7,7 +7,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, say, speaks_utf8
+from predsession.cli.codes import OK, USAGE, say, speaks_utf8
+from predsession.cli.commands import add_command
 
 if TYPE_CHECKING:
     from predsession.stream import ResultDataset
@@ -16,24 +17,23 @@ EXAMPLES = """\
 examples:
   predsession results show results.lance
   predsession results show results.lance --count 100 --json
-  predsession results export results.lance --out preds.jsonl      also .csv, .parquet; .npz for arrays
+  predsession results export results.lance --out preds.jsonl   also .csv, .parquet, .npz
 """
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    results = commands.add_parser(
-        "results",
-        help="what a stream has stored",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    results = add_command(commands, "results", "what a stream has stored", notes=EXAMPLES, codes=())
     inner = results.add_subparsers(required=True, metavar="CALL")
-    show = inner.add_parser("show", help="how many rows, of what, and what could not be processed")
-    show.add_argument("--count", type=int, default=10, metavar="N", help="object ids to be listed (10)")
+    codes = (OK, USAGE)
+    text = "how many rows, of what, and what could not be processed"
+    show = add_command(inner, "show", text, codes=codes)
+    show.add_argument(
+        "--count", type=int, default=10, metavar="N", help="object ids to be listed (default: 10)"
+    )
     show.add_argument("--json", action="store_true", help="print JSON")
     show.set_defaults(run=_show)
-    export = inner.add_parser("export", help="write all rows into a file")
+    export = add_command(inner, "export", "write all rows into a file", codes=codes)
     export.add_argument("--out", required=True, metavar="FILE",
         help=".jsonl, .csv, .parquet, or .npz, by its name")  # fmt: skip
     export.set_defaults(run=_export)

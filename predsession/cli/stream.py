@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,10 +19,14 @@ from predsession.cli.codes import (
     SERVER,
     SOME_FAILED,
     TERMINATED,
+    USAGE,
     leave_on_signals,
     say,
+    write_error,
 )
+from predsession.cli.commands import add_command
 from predsession.cli.predict import setting
+from predsession.cli.reach import TRUST, add_token
 from predsession.errors import ItemError, PredSessionError, SourceError
 
 if TYPE_CHECKING:
@@ -31,11 +34,11 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  predsession stream inbox/ --url http://127.0.0.1:8000 --store results.lance       a folder that is watched
-  predsession stream inbox/ --url http://127.0.0.1:8000 --store r.parquet --no-follow  what is in it now
-  predsession stream rtsp://camera/1 --url http://127.0.0.1:8000 --store r.lance --flush-after 1
-  predsession stream kafka://127.0.0.1:9092/alerts --model model.py:predict --store r.lance --group night
-  predsession stream --config night.toml                                            all of it in a file
+  predsession stream inbox/ --url http://127.0.0.1:8000 --store r.lance    a watched folder
+  predsession stream inbox/ --store r.parquet --no-follow                  what is in it now
+  predsession stream rtsp://camera/1 --store r.lance --flush-after 1
+  predsession stream kafka://127.0.0.1:9092/alerts --model model.py:predict --store r.lance
+  predsession stream --config night.toml                                   all of it in a file
 
 Ctrl-C, or SIGTERM, finishes the batch in hand and ends; a second one ends at once.
 """
@@ -43,11 +46,12 @@ Ctrl-C, or SIGTERM, finishes the batch in hand and ends; a second one ends at on
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    stream = commands.add_parser(
+    stream = add_command(
+        commands,
         "stream",
-        help="run an endless source through a model, into a store",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "run an endless source through a model, into a store",
+        notes=f"{EXAMPLES}{TRUST}",
+        codes=(OK, SOME_FAILED, USAGE, SERVER),
     )
     _add_model(stream)
     add = stream.add_argument
@@ -55,14 +59,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="a folder that is watched, a video, a camera, kafka://host:port/topic")  # fmt: skip
     add("--store", metavar="PATH", help="results.lance or results.parquet; what is there is added to")
     add("--config", metavar="FILE", help="a TOML file with these; options of the command line go before")
-    add("--batch-size", type=int, metavar="N", help="samples in a batch (64)")
+    add("--batch-size", type=int, metavar="N", help="samples in a batch (default: 64)")
     add("--flush-after", type=float, metavar="SECONDS",
-        help="for which the first sample of a batch waits for others (5)")  # fmt: skip
+        help="for which the first sample of a batch waits for others (default: 5)")  # fmt: skip
     add("--on-error", choices=("raise", "skip"),
-        help="what the model fails at ends the run (default), or becomes a dead letter")  # fmt: skip
+        help="what the model fails at ends the run, or becomes a dead letter (default: raise)")  # fmt: skip
     add("--no-follow", action="store_true", help="end after what is in the folder now")
     add("--group", metavar="NAME", help="Kafka's consumer group")
-    add("--decode", metavar="NAME:FUNCTION", help="makes samples of Kafka's messages; JSON by default")
+    add("--decode", metavar="NAME:FUNCTION",
+        help="makes samples of Kafka's messages (default: they are JSON)")  # fmt: skip
     add("--quiet", action="store_true", help="show no progress bar")
     stream.set_defaults(run=run)
 
@@ -70,16 +75,16 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def _add_model(stream: argparse.ArgumentParser) -> None:
     """Add the options of the model."""
     which = stream.add_mutually_exclusive_group()
-    which.add_argument("--url",
-        help="the server: http://host:port, grpc://host:port/model; default: $PREDSESSION_URL")  # fmt: skip
+    which.add_argument("--url", metavar="URL",
+        help="the server: http://host:port, grpc://host:port/model (default: $PREDSESSION_URL)")  # fmt: skip
     which.add_argument("--model", metavar="NAME:FUNCTION",
         help="a function of a batch instead: module:function, or file.py:function")  # fmt: skip
     add = stream.add_argument
-    add("--conf", type=float, help="lowest score")
+    add("--conf", type=float, metavar="SCORE", help="the lowest score")
     add("--class", dest="classes", action="append", metavar="NAME", help="keep this class (repeatable)")
     add("--set", dest="settings", action="append", type=setting, default=[], metavar="NAME=VALUE",
         help="another of the model's settings; VALUE is JSON or text (repeatable)")  # fmt: skip
-    add("--token", help="of the server; default: $PREDSESSION_TOKEN, which no list of processes shows")
+    add_token(stream)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -120,7 +125,7 @@ def _print_theirs(error: BaseException) -> None:
             theirs = [frame for frame in each.stack if not frame.filename.startswith(ours)]
             each.stack = traceback.StackSummary.from_list(theirs)
             waiting += [each.__cause__, each.__context__]
-    print("".join(whole.format()), end="", file=sys.stderr)
+    write_error("".join(whole.format()))
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from predsession.cli.codes import OK, say
+from predsession.cli.commands import add_command
+from predsession.cli.reach import TRUST, add_token
 from predsession.errors import SourceError
 
 if TYPE_CHECKING:
@@ -25,9 +27,9 @@ EXAMPLES = """\
 examples:
   predsession tensor info grpc://192.168.1.20:8001
   predsession tensor infer http://127.0.0.1:8000 frame.npy --model detect --out found.npz
-  predsession tensor infer grpc://127.0.0.1:8001 a=left.npy b=right.npy --local add.onnx --out out.npz
+  predsession tensor infer grpc://127.0.0.1:8001 a=left.npy b=right.npy --local add.onnx
   predsession tensor profile grpc://127.0.0.1:8001 frame.npy --model detect --count 50
-  predsession tensor bench grpc://127.0.0.1:8001 --model net --shape x=1,3,224,224 --depth 4
+  predsession tensor bench grpc://127.0.0.1:8001 --model net --shape x=1,3,224,224
 """
 _PARTS = (
     "frame_duration", "sd2rv_duration", "commu_duration", "board_duration", "prepr_duration",
@@ -40,53 +42,59 @@ _ANY_SIDE = 224
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    tensor = commands.add_parser(
+    tensor = add_command(
+        commands,
         "tensor",
-        help="named tensors through an Open Inference Protocol server: Triton, MLServer, ours",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "named tensors through an Open Inference Protocol server: Triton, MLServer, ours",
+        notes=f"{EXAMPLES}\n{TRUST}",
+        codes=(),
     )
     inner = tensor.add_subparsers(required=True, metavar="CALL")
     info = _command(inner, "info", "what the server is, and what its models take and give")
     info.set_defaults(run=_info)
     infer = _command(inner, "infer", "run arrays through a model")
-    infer.add_argument("--out", metavar="FILE.npz", type=Path, help="write the outputs there")
+    infer.add_argument("--out", metavar="FILE", type=Path, help="write the outputs there, as .npz")
     infer.set_defaults(run=_infer)
     profile = _command(inner, "profile", "how long a call takes, and what of it")
     profile.set_defaults(run=_profile)
     bench = _command(inner, "bench", "how many calls a second")
-    bench.add_argument("--depth", type=_count, default=1, help="calls on their way at once (default 1)")
+    bench.add_argument(
+        "--depth", type=_count, default=1, metavar="N", help="calls on their way at once (default: 1)"
+    )
     bench.set_defaults(run=_bench)
     for each in (profile, bench):
         each.add_argument(
-            "--count", type=_count, default=100, metavar="N", help="so many calls (default 100)"
+            "--count", type=_count, default=100, metavar="N", help="so many calls (default: 100)"
         )
-        each.add_argument("--shape", action="append", default=[], metavar="NAME=1,3,224,224",
-            help="for noise instead of a file, where the model leaves the shape open")  # fmt: skip
+        each.add_argument("--shape", action="append", default=[], metavar="NAME=SHAPE",
+            help="for noise instead of a file, where the model leaves the shape open: x=1,3,224,224 "
+            "(repeatable)")  # fmt: skip
     for each in (infer, profile, bench):
         files = each.add_argument("inputs", nargs="*", metavar="INPUT",
             help="FILE.npz, NAME=FILE.npy, or FILE.npy for a model with one input")  # fmt: skip
         if each is not infer:
             files.help = f"{files.help}; noise where there is none"
         each.add_argument("--timeout", type=_seconds, default=90.0, metavar="SECONDS",
-            help="for each call (default 90)")  # fmt: skip
+            help="for each call (default: 90)")  # fmt: skip
         each.add_argument("--compress", choices=("NONE", "IN", "INOUT"), default="NONE",
-            help="requests, or replies too (default NONE)")  # fmt: skip
+            help="what is compressed: nothing, requests, or replies too (default: NONE)")  # fmt: skip
 
 
 def _command(
     inner: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
 ) -> argparse.ArgumentParser:
     """Add a command with what each needs: the server, the model, how to be let in."""
-    command = inner.add_parser(name, help=text)
-    command.add_argument("url", metavar="URL", help="grpc://host:port, http://host:port, or a host")
-    command.add_argument("--model", metavar="NAME", help="which; needed where there are several")
+    command = add_command(inner, name, text, notes=TRUST)
+    command.add_argument(
+        "url", metavar="URL", help="the server: grpc://host:port, http://host:port, or a host"
+    )
+    command.add_argument("--model", metavar="NAME", help="which model; needed where there are several")
     command.add_argument(
         "--local", metavar="PATH", help="put this model on the server for as long as it takes"
     )
-    command.add_argument("--token", help="the server's; $PREDSESSION_TOKEN by default")
+    add_token(command)
     command.add_argument("--header", action="append", default=[], metavar="NAME:VALUE",
-        help="sent along with every call")  # fmt: skip
+        help="sent along with every call (repeatable)")  # fmt: skip
     command.add_argument("--json", action="store_true", help="print JSON")
     return command
 

@@ -27,6 +27,12 @@ from predsession.server.specs import model_specs
 
 _NEEDED = ("av", "onnxruntime", "python_multipart", "scipy", "starlette", "uvicorn")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+CODES = {
+    0: "ended as it was told to",
+    USAGE: "wrong usage, or a model that cannot be loaded",
+    SERVER: "it cannot run",
+}
+"""How it ends: exit codes, and what they mean."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,35 +45,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     add = parser.add_argument
     add("target", nargs="?", metavar="MODEL",
-        help="detect (default), segment, pixels (a model for tests), module:Model, path/to/file.py:Model, or "
-        "a description file of an ONNX detector (.toml)")  # fmt: skip
+        help="detect, segment, pixels (a model for tests), module:Model, path/to/file.py:Model, or a "
+        "description file of an ONNX detector, .toml (default: detect)")  # fmt: skip
     add("--model", action="append", default=[], metavar="[NAME=]MODEL",
-        help="the same, by name; repeat it for several, of which the first is the usual one")  # fmt: skip
+        help="the same, by name; the first of several is the usual one (repeatable)")  # fmt: skip
     add("--workers", type=_positive, default=1, metavar="N", help="processes for each model (default: 1)")
-    add("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
-    add("--port", type=int, default=8000, help="port; 0 takes any that is free (default: 8000)")
-    add("--token", help=f"what callers must show; better in the environment, as {TOKEN_VARIABLE}")
+    add("--host", default="127.0.0.1", metavar="HOST",
+        help="address to listen on; 127.0.0.1 is for this machine only (default: 127.0.0.1)")  # fmt: skip
+    add(
+        "--port",
+        type=int,
+        default=8000,
+        metavar="PORT",
+        help="port; 0 takes any that is free (default: 8000)",
+    )
+    add("--token", metavar="TOKEN",
+        help=f"what callers must show; better in the environment (default: ${TOKEN_VARIABLE})")  # fmt: skip
     add("--insecure", action="store_true", help="listen beyond this machine without a token")
-    add("--certfile", type=Path, help="certificate, for TLS")
-    add("--keyfile", type=Path, help="its key")
-    add("--cors-origin", action="append", default=[], metavar="ORIGIN", help="let pages of this origin call")
-    add("--data", type=Path, metavar="DIR", help="where jobs and results are kept across restarts")
+    add("--certfile", type=Path, metavar="FILE", help="certificate, for TLS")
+    add("--keyfile", type=Path, metavar="FILE", help="its key")
+    add("--cors-origin", action="append", default=[], metavar="ORIGIN",
+        help="let pages of this origin call (repeatable)")  # fmt: skip
+    add("--data", type=Path, metavar="DIR",
+        help="where jobs and results are kept across restarts (default: a folder of the user's, named by the "
+        "port)")  # fmt: skip
     add("--library", type=Path, metavar="DIR",
         help="a folder of pictures and videos that get ids: project / dataset / file")  # fmt: skip
     add("--grpc", action="append", default=[], metavar="ADDRESS",
-        help="speak the edge runtimes' interface there, too: 127.0.0.1:50051, or unix:/path/to.sock; repeat "
-        "it for several")  # fmt: skip
+        help="speak the edge runtimes' interface there, too: 127.0.0.1:50051, or unix:/path/to.sock "
+        "(repeatable)")  # fmt: skip
     add("--stream", action="append", default=[], metavar="NAME=PATH",
-        help="with --grpc: a video, or a folder of pictures, that stands in for a camera")  # fmt: skip
+        help="with --grpc: a video, or a folder of pictures, that stands in for a camera "
+        "(repeatable)")  # fmt: skip
     add("--grpc-register", action="store_true",
         help="with --grpc: let callers register models also where other machines can reach it, or a token is "
         "asked for over HTTP; that is to let them run code")  # fmt: skip
     add("--oip", action="store_true",
         help="speak the Open Inference Protocol (KServe V2) too, below /v2: named tensors")  # fmt: skip
     add("--oip-grpc", action="append", default=[], metavar="ADDRESS",
-        help="the same over gRPC: 127.0.0.1:8001, or unix:/path/to.sock; repeat it for several")  # fmt: skip
-    add("--tensor-model", action="append", default=[], metavar="[NAME=]TARGET",
-        help="with --oip: a model of named arrays: an ONNX file, or module:Model as above")  # fmt: skip
+        help="the same over gRPC: 127.0.0.1:8001, or unix:/path/to.sock (repeatable)")  # fmt: skip
+    add("--tensor-model", action="append", default=[], metavar="[NAME=]MODEL",
+        help="with --oip: a model of named arrays: an ONNX file, or module:Model as above "
+        "(repeatable)")  # fmt: skip
     add("--repository", type=Path, metavar="DIR",
         help="with --oip: a folder of networks that callers may have loaded by name")  # fmt: skip
     add("--oip-load", action="store_true",
@@ -99,7 +118,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
             f"--limit-{limit.name}",
             type=kind,
             default=limit.default,
-            metavar="N",
+            metavar="N" if isinstance(default, int) else "SECONDS",
             help=text.replace("%", "%%"),
         )
 

@@ -16,7 +16,7 @@ _shtab_predsession_commands() {
     edge:'an AI runtime on a camera or board, over gRPC'
     info:'what a server is and can do'
     jobs:'what a server is doing; stop or clear a job'
-    predict:'run images, folders or URLs through a model'
+    predict:'run images, folders, videos or URLs through a model'
     results:'what a stream has stored'
     serve:'run the embedded server'
     stream:'run an endless source through a model, into a store'
@@ -71,10 +71,10 @@ _shtab_predsession_completion_defaults_added=0
 
 _shtab_predsession_convert_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--to[jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video]:FORMAT:(jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video)"
-  "--from[what the source is, if it does not look like it]:FORMAT:"
-  "--out[where to write\; by default beside the source]:PATH:_files"
-  "--root[the folder that pictures are named from\; by default what they have in common]:DIR:_files -/"
+  "--to[the format to write\: jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video]:FORMAT:(jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video)"
+  "--from[the format of the source, where neither its name nor what is in it tells it\: a name of --to, html and video excepted]:FORMAT:"
+  "--out[where to write (default\: beside the source)]:PATH:_files"
+  "--root[the folder that pictures are named from (default\: what they have in common)]:DIR:_files -/"
   "--images[put the pictures beside their annotations, in folder formats]:images:(copy link)"
   "--scores[end YOLO\'s lines with the score, which not every reader takes]"
   "--overwrite[replace a file that is there\; else it is refused]"
@@ -86,11 +86,11 @@ _shtab_predsession_convert_defaults_added=0
 
 _shtab_predsession_doctor_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--token[for the server\; default\: \$PREDSESSION_TOKEN, which no list of processes shows]:token:"
-  "--ca[a CA bundle to trust]:FILE:_files"
-  "--timeout[for an answer (default 30)]:SECONDS:"
+  "--token[for the server\; the variable is in no list of processes (default\: \$PREDSESSION_TOKEN)]:TOKEN:"
+  "--ca[a CA bundle to trust, or a folder (default\: \$REQUESTS_CA_BUNDLE)]:PATH:_files"
+  "--timeout[for an answer (default\: 30)]:SECONDS:"
   "--json[print JSON]"
-  ":the server\'s base URL\; default\: \$PREDSESSION_URL:"
+  ":the server\'s base URL (default\: \$PREDSESSION_URL):"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -105,11 +105,11 @@ _shtab_predsession_edge_defaults_added=0
 
 _shtab_predsession_edge_infer_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--depth[calls on their way at once (default 4)]:depth:"
-  "--timeout[for each (default 5)]:SECONDS:"
+  "--depth[calls on their way at once (default\: 4)]:N:"
+  "--timeout[for each (default\: 5)]:SECONDS:"
   "--save-images[write the pictures with what was found drawn]:DIR:_files -/"
   "--model[the model\'s id]:ID:"
-  "--endpoint[host\:port or a socket\; default\: \$AI_RUNTIME_ENDPOINT, or the platform\'s own]:ADDRESS:"
+  "--endpoint[host\:port or a socket (default\: \$AI_RUNTIME_ENDPOINT, else the platform\'s own)]:ADDRESS:"
   "--json[print JSON]"
   "(*):image files or folders:_files"
 )
@@ -120,9 +120,9 @@ _shtab_predsession_edge_infer_defaults_added=0
 _shtab_predsession_edge_models_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--register[load this model, a path on the runtime\'s host]:PATH:_files"
-  "--id[with --register\: what to call it\; default\: the file\'s name]:ID:"
+  "--id[with --register\: what to call it (default\: the file\'s name)]:ID:"
   "--unregister[remove this model]:ID:"
-  "--endpoint[host\:port or a socket\; default\: \$AI_RUNTIME_ENDPOINT, or the platform\'s own]:ADDRESS:"
+  "--endpoint[host\:port or a socket (default\: \$AI_RUNTIME_ENDPOINT, else the platform\'s own)]:ADDRESS:"
   "--json[print JSON]"
 )
 
@@ -131,7 +131,7 @@ _shtab_predsession_edge_models_defaults_added=0
 
 _shtab_predsession_edge_stats_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--endpoint[host\:port or a socket\; default\: \$AI_RUNTIME_ENDPOINT, or the platform\'s own]:ADDRESS:"
+  "--endpoint[host\:port or a socket (default\: \$AI_RUNTIME_ENDPOINT, else the platform\'s own)]:ADDRESS:"
   "--json[print JSON]"
 )
 
@@ -140,10 +140,10 @@ _shtab_predsession_edge_stats_defaults_added=0
 
 _shtab_predsession_edge_subscribe_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--fps[frames a second at most (default 10)]:fps:"
+  "--fps[frames a second at most (default\: 10)]:N:"
   "--count[end after so many frames]:N:"
   "--model[the model\'s id]:ID:"
-  "--endpoint[host\:port or a socket\; default\: \$AI_RUNTIME_ENDPOINT, or the platform\'s own]:ADDRESS:"
+  "--endpoint[host\:port or a socket (default\: \$AI_RUNTIME_ENDPOINT, else the platform\'s own)]:ADDRESS:"
   "--json[print JSON]"
   ":the camera\'s id:"
 )
@@ -153,8 +153,10 @@ _shtab_predsession_edge_subscribe_defaults_added=0
 
 _shtab_predsession_info_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--token[for the server\; the variable is in no list of processes (default\: \$PREDSESSION_TOKEN)]:TOKEN:"
+  "--ca[a CA bundle to trust, or a folder (default\: \$REQUESTS_CA_BUNDLE)]:PATH:_files"
   "--json[print JSON]"
-  ":the server\'s base URL:"
+  ":the server\'s base URL (default\: \$PREDSESSION_URL):"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -165,8 +167,10 @@ _shtab_predsession_jobs_options=(
   "--attach[go on with this job, or all of this session\; print JSON lines]:ID:"
   "--stop[stop this job\; what is computed can be fetched]:UUID:"
   "--clear[stop this job and let the server forget it]:UUID:"
+  "--token[for the server\; the variable is in no list of processes (default\: \$PREDSESSION_TOKEN)]:TOKEN:"
+  "--ca[a CA bundle to trust, or a folder (default\: \$REQUESTS_CA_BUNDLE)]:PATH:_files"
   "--json[print JSON]"
-  ":the server\'s base URL:"
+  ":the server\'s base URL (default\: \$PREDSESSION_URL):"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -174,27 +178,28 @@ _shtab_predsession_jobs_defaults_added=0
 
 _shtab_predsession_predict_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--url[the server\; default\: \$PREDSESSION_URL, else an embedded server is started]:url:"
+  "--url[the server (default\: \$PREDSESSION_URL, else an embedded server is started)]:URL:"
   "--out[write the predictions into this file or folder]:PATH:_files"
   "--format[of --out, where its name does not say it\: jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video]:FORMAT:(jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video)"
   "--html[write a page to look at into this folder (or file, named .html)]:DIR:_files -/"
   "--save-images[write the pictures with the predictions drawn to this folder]:DIR:_files -/"
-  "--conf[lowest score]:conf:"
+  "--conf[the lowest score]:SCORE:"
   "*--class[keep this class (repeatable)]:NAME:"
   "*--set[another of the model\'s settings\; VALUE is JSON or text (repeatable)]:NAME=VALUE:"
-  "--batch-size[images the model takes at once]:batch_size:"
+  "--batch-size[images the model takes at once]:N:"
   "--recursive[look into subfolders]"
-  "--on-error[a bad image is listed in its place (default), is left out, or ends the run]:on_error:(yield skip raise)"
+  "--on-error[a bad image is listed in its place, is left out, or ends the run (default\: yield)]:on_error:(yield skip raise)"
   "--resume[go on where a run that was ended left off\; keeps what arrives in OUT.journal]"
   "--journal[keep it in this file instead\; implies --resume]:FILE:_files"
   "--restart[begin the journal anew]"
   "--json[print JSON lines instead of a table]"
   "--quiet[show no progress bar]"
-  "--timeout[for one answer of the server (60)]:SECONDS:"
+  "--timeout[for one answer of the server (default\: 60)]:SECONDS:"
   "--start-timeout[after which a job that has not begun is given up]:SECONDS:"
-  "--idle-timeout[after which a job without any change is given up (600)]:SECONDS:"
+  "--idle-timeout[after which a job without any change is given up (default\: 600)]:SECONDS:"
   "--total-timeout[after which the whole run is given up]:SECONDS:"
-  "--ca[a CA bundle to trust]:FILE:_files"
+  "--token[for the server\; the variable is in no list of processes (default\: \$PREDSESSION_TOKEN)]:TOKEN:"
+  "--ca[a CA bundle to trust, or a folder (default\: \$REQUESTS_CA_BUNDLE)]:PATH:_files"
   "--images[put the pictures beside their annotations, in folder formats]:images:(copy link)"
   "--scores[end YOLO\'s lines with the score, which not every reader takes]"
   "--overwrite[replace a file that is there\; else it is refused]"
@@ -231,7 +236,7 @@ _shtab_predsession_results_export_defaults_added=0
 
 _shtab_predsession_results_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--count[object ids to be listed (10)]:N:"
+  "--count[object ids to be listed (default\: 10)]:N:"
   "--json[print JSON]"
   ":results.lance or results.parquet:_files"
 )
@@ -241,23 +246,23 @@ _shtab_predsession_results_show_defaults_added=0
 
 _shtab_predsession_serve_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--model[the same, by name\; repeat it for several, of which the first is the usual one]:[NAME=]MODEL:"
+  "*--model[the same, by name\; the first of several is the usual one (repeatable)]:[NAME=]MODEL:"
   "--workers[processes for each model (default\: 1)]:N:"
-  "--host[address to listen on (default\: this machine only)]:host:"
-  "--port[port\; 0 takes any that is free (default\: 8000)]:port:"
-  "--token[what callers must show\; better in the environment, as PREDSESSION_SERVER_TOKEN]:token:"
+  "--host[address to listen on\; 127.0.0.1 is for this machine only (default\: 127.0.0.1)]:HOST:"
+  "--port[port\; 0 takes any that is free (default\: 8000)]:PORT:"
+  "--token[what callers must show\; better in the environment (default\: \$PREDSESSION_SERVER_TOKEN)]:TOKEN:"
   "--insecure[listen beyond this machine without a token]"
-  "--certfile[certificate, for TLS]:certfile:"
-  "--keyfile[its key]:keyfile:"
-  "*--cors-origin[let pages of this origin call]:ORIGIN:"
-  "--data[where jobs and results are kept across restarts]:DIR:_files -/"
+  "--certfile[certificate, for TLS]:FILE:_files"
+  "--keyfile[its key]:FILE:_files"
+  "*--cors-origin[let pages of this origin call (repeatable)]:ORIGIN:"
+  "--data[where jobs and results are kept across restarts (default\: a folder of the user\'s, named by the port)]:DIR:_files -/"
   "--library[a folder of pictures and videos that get ids\: project \/ dataset \/ file]:DIR:_files -/"
-  "*--grpc[speak the edge runtimes\' interface there, too\: 127.0.0.1\:50051, or unix\:\/path\/to.sock\; repeat it for several]:ADDRESS:"
-  "*--stream[with --grpc\: a video, or a folder of pictures, that stands in for a camera]:NAME=PATH:_files"
+  "*--grpc[speak the edge runtimes\' interface there, too\: 127.0.0.1\:50051, or unix\:\/path\/to.sock (repeatable)]:ADDRESS:"
+  "*--stream[with --grpc\: a video, or a folder of pictures, that stands in for a camera (repeatable)]:NAME=PATH:_files"
   "--grpc-register[with --grpc\: let callers register models also where other machines can reach it, or a token is asked for over HTTP\; that is to let them run code]"
   "--oip[speak the Open Inference Protocol (KServe V2) too, below \/v2\: named tensors]"
-  "*--oip-grpc[the same over gRPC\: 127.0.0.1\:8001, or unix\:\/path\/to.sock\; repeat it for several]:ADDRESS:"
-  "*--tensor-model[with --oip\: a model of named arrays\: an ONNX file, or module\:Model as above]:[NAME=]TARGET:"
+  "*--oip-grpc[the same over gRPC\: 127.0.0.1\:8001, or unix\:\/path\/to.sock (repeatable)]:ADDRESS:"
+  "*--tensor-model[with --oip\: a model of named arrays\: an ONNX file, or module\:Model as above (repeatable)]:[NAME=]MODEL:"
   "--repository[with --oip\: a folder of networks that callers may have loaded by name]:DIR:_files -/"
   "--oip-load[with --oip\: let callers send ONNX files also where other machines can reach it]"
   "--ephemeral[keep nothing\: jobs and results end with the server]"
@@ -289,17 +294,17 @@ _shtab_predsession_serve_options=(
   "--limit-tensors[bytes of tensors that are kept (default\: 1G)]:N:"
   "--limit-leases[sessions that keep tensors or models (default\: 256)]:N:"
   "--limit-connections[calls that are answered at the same time (default\: 512)]:N:"
-  "--limit-head[seconds for the line and the headers of a request (default\: 20)]:N:"
-  "--limit-idle[seconds between two pieces of an upload, or for the body of another call (default\: 60)]:N:"
-  "--limit-batch[seconds a model may take for one batch before it counts as hung (default\: 120)]:N:"
-  "--limit-load[seconds a model may take to load (default\: 120)]:N:"
-  "--limit-lease[seconds a job of the extension lives when no call names it (default\: 120)]:N:"
-  "--limit-unread[seconds a finished job is kept (default\: 3600)]:N:"
-  "--limit-cleared[seconds a job is kept after its clear (default\: 60)]:N:"
-  "--limit-sweep[seconds between two looks for what is over its time (default\: 2)]:N:"
-  "--limit-wait[seconds a pop is held at most (default\: 30)]:N:"
-  "--limit-grace[seconds a batch has to finish when the server ends (default\: 10)]:N:"
-  ":detect (default), segment, pixels (a model for tests), module\:Model, path\/to\/file.py\:Model, or a description file of an ONNX detector (.toml):"
+  "--limit-head[seconds for the line and the headers of a request (default\: 20)]:SECONDS:"
+  "--limit-idle[seconds between two pieces of an upload, or for the body of another call (default\: 60)]:SECONDS:"
+  "--limit-batch[seconds a model may take for one batch before it counts as hung (default\: 120)]:SECONDS:"
+  "--limit-load[seconds a model may take to load (default\: 120)]:SECONDS:"
+  "--limit-lease[seconds a job of the extension lives when no call names it (default\: 120)]:SECONDS:"
+  "--limit-unread[seconds a finished job is kept (default\: 3600)]:SECONDS:"
+  "--limit-cleared[seconds a job is kept after its clear (default\: 60)]:SECONDS:"
+  "--limit-sweep[seconds between two looks for what is over its time (default\: 2)]:SECONDS:"
+  "--limit-wait[seconds a pop is held at most (default\: 30)]:SECONDS:"
+  "--limit-grace[seconds a batch has to finish when the server ends (default\: 10)]:SECONDS:"
+  ":detect, segment, pixels (a model for tests), module\:Model, path\/to\/file.py\:Model, or a description file of an ONNX detector, .toml (default\: detect):"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -307,20 +312,20 @@ _shtab_predsession_serve_defaults_added=0
 
 _shtab_predsession_stream_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--url[the server\: http\:\/\/host\:port, grpc\:\/\/host\:port\/model\; default\: \$PREDSESSION_URL]:url:"
+  "--url[the server\: http\:\/\/host\:port, grpc\:\/\/host\:port\/model (default\: \$PREDSESSION_URL)]:URL:"
   "--model[a function of a batch instead\: module\:function, or file.py\:function]:NAME:FUNCTION:"
-  "--conf[lowest score]:conf:"
+  "--conf[the lowest score]:SCORE:"
   "*--class[keep this class (repeatable)]:NAME:"
   "*--set[another of the model\'s settings\; VALUE is JSON or text (repeatable)]:NAME=VALUE:"
-  "--token[of the server\; default\: \$PREDSESSION_TOKEN, which no list of processes shows]:token:"
+  "--token[for the server\; the variable is in no list of processes (default\: \$PREDSESSION_TOKEN)]:TOKEN:"
   "--store[results.lance or results.parquet\; what is there is added to]:PATH:_files"
   "--config[a TOML file with these\; options of the command line go before]:FILE:_files"
-  "--batch-size[samples in a batch (64)]:N:"
-  "--flush-after[for which the first sample of a batch waits for others (5)]:SECONDS:"
-  "--on-error[what the model fails at ends the run (default), or becomes a dead letter]:on_error:(raise skip)"
+  "--batch-size[samples in a batch (default\: 64)]:N:"
+  "--flush-after[for which the first sample of a batch waits for others (default\: 5)]:SECONDS:"
+  "--on-error[what the model fails at ends the run, or becomes a dead letter (default\: raise)]:on_error:(raise skip)"
   "--no-follow[end after what is in the folder now]"
   "--group[Kafka\'s consumer group]:NAME:"
-  "--decode[makes samples of Kafka\'s messages\; JSON by default]:NAME:FUNCTION:"
+  "--decode[makes samples of Kafka\'s messages (default\: they are JSON)]:NAME:FUNCTION:"
   "--quiet[show no progress bar]"
   ":a folder that is watched, a video, a camera, kafka\:\/\/host\:port\/topic:_files"
 )
@@ -337,17 +342,17 @@ _shtab_predsession_tensor_defaults_added=0
 
 _shtab_predsession_tensor_bench_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--model[which\; needed where there are several]:NAME:"
+  "--model[which model\; needed where there are several]:NAME:"
   "--local[put this model on the server for as long as it takes]:PATH:_files"
-  "--token[the server\'s\; \$PREDSESSION_TOKEN by default]:token:"
-  "*--header[sent along with every call]:NAME:VALUE:"
+  "--token[for the server\; the variable is in no list of processes (default\: \$PREDSESSION_TOKEN)]:TOKEN:"
+  "*--header[sent along with every call (repeatable)]:NAME:VALUE:"
   "--json[print JSON]"
-  "--depth[calls on their way at once (default 1)]:depth:"
-  "--count[so many calls (default 100)]:N:"
-  "*--shape[for noise instead of a file, where the model leaves the shape open]:NAME=1,3,224,224:"
-  "--timeout[for each call (default 90)]:SECONDS:"
-  "--compress[requests, or replies too (default NONE)]:compress:(NONE IN INOUT)"
-  ":grpc\:\/\/host\:port, http\:\/\/host\:port, or a host:"
+  "--depth[calls on their way at once (default\: 1)]:N:"
+  "--count[so many calls (default\: 100)]:N:"
+  "*--shape[for noise instead of a file, where the model leaves the shape open\: x\=1,3,224,224 (repeatable)]:NAME=SHAPE:"
+  "--timeout[for each call (default\: 90)]:SECONDS:"
+  "--compress[what is compressed\: nothing, requests, or replies too (default\: NONE)]:compress:(NONE IN INOUT)"
+  ":the server\: grpc\:\/\/host\:port, http\:\/\/host\:port, or a host:"
   "(*)::FILE.npz, NAME\=FILE.npy, or FILE.npy for a model with one input\; noise where there is none:_files"
 )
 
@@ -356,15 +361,15 @@ _shtab_predsession_tensor_bench_defaults_added=0
 
 _shtab_predsession_tensor_infer_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--model[which\; needed where there are several]:NAME:"
+  "--model[which model\; needed where there are several]:NAME:"
   "--local[put this model on the server for as long as it takes]:PATH:_files"
-  "--token[the server\'s\; \$PREDSESSION_TOKEN by default]:token:"
-  "*--header[sent along with every call]:NAME:VALUE:"
+  "--token[for the server\; the variable is in no list of processes (default\: \$PREDSESSION_TOKEN)]:TOKEN:"
+  "*--header[sent along with every call (repeatable)]:NAME:VALUE:"
   "--json[print JSON]"
-  "--out[write the outputs there]:FILE.npz:_files"
-  "--timeout[for each call (default 90)]:SECONDS:"
-  "--compress[requests, or replies too (default NONE)]:compress:(NONE IN INOUT)"
-  ":grpc\:\/\/host\:port, http\:\/\/host\:port, or a host:"
+  "--out[write the outputs there, as .npz]:FILE:_files"
+  "--timeout[for each call (default\: 90)]:SECONDS:"
+  "--compress[what is compressed\: nothing, requests, or replies too (default\: NONE)]:compress:(NONE IN INOUT)"
+  ":the server\: grpc\:\/\/host\:port, http\:\/\/host\:port, or a host:"
   "(*)::FILE.npz, NAME\=FILE.npy, or FILE.npy for a model with one input:_files"
 )
 
@@ -373,12 +378,12 @@ _shtab_predsession_tensor_infer_defaults_added=0
 
 _shtab_predsession_tensor_info_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--model[which\; needed where there are several]:NAME:"
+  "--model[which model\; needed where there are several]:NAME:"
   "--local[put this model on the server for as long as it takes]:PATH:_files"
-  "--token[the server\'s\; \$PREDSESSION_TOKEN by default]:token:"
-  "*--header[sent along with every call]:NAME:VALUE:"
+  "--token[for the server\; the variable is in no list of processes (default\: \$PREDSESSION_TOKEN)]:TOKEN:"
+  "*--header[sent along with every call (repeatable)]:NAME:VALUE:"
   "--json[print JSON]"
-  ":grpc\:\/\/host\:port, http\:\/\/host\:port, or a host:"
+  ":the server\: grpc\:\/\/host\:port, http\:\/\/host\:port, or a host:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -386,16 +391,16 @@ _shtab_predsession_tensor_info_defaults_added=0
 
 _shtab_predsession_tensor_profile_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--model[which\; needed where there are several]:NAME:"
+  "--model[which model\; needed where there are several]:NAME:"
   "--local[put this model on the server for as long as it takes]:PATH:_files"
-  "--token[the server\'s\; \$PREDSESSION_TOKEN by default]:token:"
-  "*--header[sent along with every call]:NAME:VALUE:"
+  "--token[for the server\; the variable is in no list of processes (default\: \$PREDSESSION_TOKEN)]:TOKEN:"
+  "*--header[sent along with every call (repeatable)]:NAME:VALUE:"
   "--json[print JSON]"
-  "--count[so many calls (default 100)]:N:"
-  "*--shape[for noise instead of a file, where the model leaves the shape open]:NAME=1,3,224,224:"
-  "--timeout[for each call (default 90)]:SECONDS:"
-  "--compress[requests, or replies too (default NONE)]:compress:(NONE IN INOUT)"
-  ":grpc\:\/\/host\:port, http\:\/\/host\:port, or a host:"
+  "--count[so many calls (default\: 100)]:N:"
+  "*--shape[for noise instead of a file, where the model leaves the shape open\: x\=1,3,224,224 (repeatable)]:NAME=SHAPE:"
+  "--timeout[for each call (default\: 90)]:SECONDS:"
+  "--compress[what is compressed\: nothing, requests, or replies too (default\: NONE)]:compress:(NONE IN INOUT)"
+  ":the server\: grpc\:\/\/host\:port, http\:\/\/host\:port, or a host:"
   "(*)::FILE.npz, NAME\=FILE.npy, or FILE.npy for a model with one input\; noise where there is none:_files"
 )
 
