@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -37,12 +36,12 @@ class Bar:
 
 
 class Session:
-    """What is iterated: it takes a while to close."""
+    """What is iterated; something may happen while it closes."""
 
-    def __init__(self, slow: float = 0.0) -> None:
+    def __init__(self, meanwhile: Callable[[], object] = lambda: None) -> None:
         self.bar = Bar()
         self.error: BaseException | None = None
-        self._slow = slow
+        self._meanwhile = meanwhile
 
     def iterate(self) -> None:
         """Do what each step of an iteration does."""
@@ -50,7 +49,7 @@ class Session:
 
     def close(self, error: BaseException) -> None:
         """Close, as a session that has a job on the server does."""
-        time.sleep(self._slow)
+        self._meanwhile()
         self.error = error
 
 
@@ -271,18 +270,23 @@ def test_a_task_that_the_cell_cancelled_itself(shell: Shell) -> None:
 
 def test_a_second_interrupt_leaves_nothing_open(shell: Shell) -> None:
     """Pressed again while sessions are being closed, all are closed all the same, and at one time."""
-    sessions = [Session(slow=0.2) for _ in range(5)]
+    pressed: list[int] = []
+    at_one_time = threading.Barrier(5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    sessions = [Session(lambda: at_one_time.wait(30)) for _ in range(5)]
 
     def cell() -> None:
         for session in sessions:
             session.iterate()
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
         interrupted()
 
-    before = signal.getsignal(signal.SIGINT)
+    def note(number: int, _: object) -> None:  # in place of an error, which would end all tests
+        pressed.append(number)
+
+    signal.signal(signal.SIGINT, note)
     shell.run_cell(cell)
     assert all(isinstance(session.error, KeyboardInterrupt) for session in sessions)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is note
+    assert pressed == []
 
 
 def test_a_bar_that_fails_keeps_nothing_open(shell: Shell) -> None:
