@@ -23,6 +23,8 @@ from predsession.errors import ConnectError, MissingExtraError
 
 NEEDED = ("av", "onnxruntime", "python_multipart", "scipy", "starlette", "uvicorn")
 """Modules of the extra ``server``."""
+NO_TOKEN = ("--token", "")
+"""What the environment has for a server that others call is not for one that is this process's own."""
 READY_TIMEOUT = 60.0
 END_TIMEOUT = 10.0
 
@@ -47,7 +49,7 @@ class EmbeddedServer:
         if any(importlib.util.find_spec(name) is None for name in NEEDED):
             raise MissingExtraError("server", "Running without a url (and without PREDSESSION_URL)")
         self._owner = os.getpid()
-        command = [sys.executable, "-m", "predsession", "serve", "--port", "0", "--ephemeral"]
+        command = [sys.executable, "-m", "predsession", "serve", "--port", "0", "--ephemeral", *NO_TOKEN]
         # The errors go to a file, not a pipe: nobody would empty a pipe while the server runs.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter, a list, no shell

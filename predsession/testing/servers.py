@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from predsession.errors import ConnectError
-from predsession.launch import EmbeddedServer
+from predsession.launch import NO_TOKEN, EmbeddedServer
 from predsession.wire.jsontypes import JSONObject, as_list
 
 READY_TIMEOUT = 60.0
@@ -109,7 +109,7 @@ class _ThreadedServer:
 
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)
-        args = parser.parse_args([*words, "--port", "0", "--ephemeral", "--quiet"])
+        args = parser.parse_args([*NO_TOKEN, *words, "--port", "0", "--ephemeral", "--quiet"])
         try:
             command.serve_here(args, ready=lambda *ready: answers.put(ready))
         except BaseException as error:  # noqa: BLE001 - raised on the thread that waits for the server

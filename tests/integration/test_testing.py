@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from predsession import ConnectError, MissingExtraError, PredictionSession
+from predsession import AuthError, ConnectError, MissingExtraError, PredictionSession
 from predsession.server import command
 from predsession.testing import RunningServer, box_number, number_picture
 
@@ -27,6 +27,19 @@ def test_a_server_is_ready_and_then_gone(process: bool, stock: bool) -> None:
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(url, timeout=5)
     assert not [thread for thread in threading.enumerate() if thread.name == "embedded-server"]
+
+
+@pytest.mark.parametrize("process", [True, False])
+def test_a_token_for_servers_that_others_call(process: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the environment has for ``predsession serve`` is not asked of ourselves; what is passed is."""
+    monkeypatch.setenv("PREDSESSION_SERVER_TOKEN", "secret")
+    with RunningServer("pixels", process=process) as server:
+        assert len(list(PredictionSession(server.url, number_picture(1)))) == 1
+    with (
+        RunningServer("pixels", process=process, arguments=["--token", "other"]) as server,
+        pytest.raises(AuthError),
+    ):
+        PredictionSession(server.url, number_picture(1))
 
 
 @pytest.mark.parametrize("process", [True, False])
