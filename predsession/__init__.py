@@ -56,8 +56,11 @@ if TYPE_CHECKING:
     from predsession.progress import SessionProgress, SessionStatus
     from predsession.session import PredictionSession
     from predsession.tracks import Track
+    from predsession.wire.fields import Tag
     from predsession.wire.geometry import MaskCrop, Size
-    from predsession.wire.meta import ClassInfo, ModelMeta
+    from predsession.wire.meta import ClassInfo, ModelMeta, TagInfo
+    from predsession.wire.replies import ServerInfo
+    from predsession.wire.skeleton import Skeleton, SkeletonEdge, SkeletonNode
 
 __version__ = "0.1.0"
 
@@ -94,13 +97,19 @@ __all__ = [
     "ResultsGoneWarning",
     "Saved",
     "ServerFaultError",
+    "ServerInfo",
     "SessionBusyError",
     "SessionClosedError",
     "SessionProgress",
     "SessionStatus",
     "Size",
+    "Skeleton",
+    "SkeletonEdge",
+    "SkeletonNode",
     "SourceError",
     "StoreError",
+    "Tag",
+    "TagInfo",
     "Track",
     "TransportError",
     "UnfinishedFileWarning",
@@ -146,14 +155,20 @@ _HOMES = {
     "RequestTimeoutError": "predsession.errors",
     "ResponseError": "predsession.errors",
     "ServerFaultError": "predsession.errors",
+    "ServerInfo": "predsession.wire.replies",
     "SessionBusyError": "predsession.errors",
     "SessionClosedError": "predsession.errors",
     "Saved": "predsession.export.saving",
     "SessionProgress": "predsession.progress",
     "SessionStatus": "predsession.progress",
     "Size": "predsession.wire.geometry",
+    "Skeleton": "predsession.wire.skeleton",
+    "SkeletonEdge": "predsession.wire.skeleton",
+    "SkeletonNode": "predsession.wire.skeleton",
     "SourceError": "predsession.errors",
     "StoreError": "predsession.errors",
+    "Tag": "predsession.wire.fields",
+    "TagInfo": "predsession.wire.meta",
     "TransportError": "predsession.errors",
     "UnfinishedFileWarning": "predsession.errors",
     "UploadTooLargeError": "predsession.errors",

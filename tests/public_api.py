@@ -24,9 +24,9 @@ BEYOND = {
     "predsession": ("__version__",),  # not in `__all__`: a star import would change the importer's own
     "predsession.export.jsonl": ("JsonlWriter",),
     "predsession.export.video": ("VideoExport",),
-    "predsession.testing.fixtures": (),
+    "predsession.testing.fixtures": ("predsession_server", "predsession_stock_server"),
 }
-"""Names that the documents import from elsewhere; an empty tuple for a plugin that is only named."""
+"""Names beside those: what the documents import from elsewhere, and what a plugin gives."""
 _OWN_HOME = re.compile(
     r"\b(?:predsession|collections\.abc|typing|pathlib|numpy|concurrent\.futures)(?:\.\w+)*\.(?=\w)"
 )

@@ -33,7 +33,7 @@ class ServerInfo:
     features : frozenset of str
         Of the extension ``predsession/1``; empty for a stock server.
     lease : float or None
-        Seconds after which a job that nobody names is stopped; at least `SHORTEST_LEASE`.
+        Seconds after which a job that nobody names is stopped; at least 0.1. None where it has no leases.
     max_batch_size : int or None
         The model's own limit.
     raw : mapping

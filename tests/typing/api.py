@@ -35,10 +35,16 @@ from predsession import (
     Report,
     ResponseError,
     Saved,
+    ServerInfo,
     SessionProgress,
     SessionStatus,
     Size,
+    Skeleton,
+    SkeletonEdge,
+    SkeletonNode,
     SourceError,
+    Tag,
+    TagInfo,
     Track,
     connect,
     grid,
@@ -117,6 +123,7 @@ def read(prediction: Prediction) -> None:
     assert_type(prediction.keypoints, npt.NDArray[np.float32])
     assert_type(prediction.track_ids, npt.NDArray[np.int64] | None)
     assert_type(prediction.frame_index, int | None)
+    assert_type(prediction.tags, tuple[Tag, ...])
     assert_type(prediction.tags[0].name, str)
     assert_type(prediction.load_image(), Pixels)
     assert_type(prediction.visualize(save_dir=Path("drawn"), opacity=0.5), Pixels)
@@ -129,6 +136,9 @@ def make(boxes: npt.NDArray[np.float32], names: list[str]) -> Prediction:
     meta = ModelMeta.from_names(names)
     assert_type(meta.names, tuple[str, ...])
     assert_type(meta.find("cat"), ClassInfo | None)
+    skeleton = Skeleton((SkeletonNode("nose"), SkeletonNode("tail")), (SkeletonEdge("nose", "tail"),))
+    fish = ClassInfo("fish", "graph", skeleton=skeleton)
+    assert_type(ModelMeta((*meta.classes, fish), (TagInfo("confidence", "any_number"),)), ModelMeta)
     return Prediction.from_arrays(size=(640, 480), boxes=boxes, class_ids=[0], meta=meta)
 
 
@@ -170,6 +180,7 @@ def ask(token: str | None) -> None:
     model = connect("http://127.0.0.1:8000", token=token, connection=ConnectionOptions(verify="ca.pem"))
     assert_type(model, DeployedModel)
     with model:
+        assert_type(model.info, ServerInfo)
         assert_type(model.classes, tuple[str, ...])
         assert_type(model.predict_one("a.jpg"), Prediction)
         assert_type(model.predict(["a.jpg"], conf=0.4), list[Prediction])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import difflib
 import importlib
 import inspect
@@ -10,9 +11,13 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 from public_api import API_FILE, BEYOND, PUBLIC, describe_all
+
+import predsession
+from predsession import Prediction
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -43,6 +48,27 @@ def test_names_are_listed_once_and_in_order(module: str) -> None:
         thing = getattr(found, name)
         assert name in dir(found)
         assert not callable(thing) or inspect.getdoc(thing), name
+
+
+def _classes_in(annotation: object) -> Iterator[type]:
+    """Yield the classes that an annotation names."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _classes_in(part)
+
+
+def test_what_a_value_is_made_of_is_public() -> None:
+    """Whoever builds a public value can import the types of its fields from where names are promised."""
+    modules = [importlib.import_module(each) for each in PUBLIC]
+    public = [getattr(module, name) for module in modules for name in module.__all__]
+    values = [each for each in public if dataclasses.is_dataclass(each) or hasattr(each, "_fields")]
+    values.remove(Prediction)  # is built by its class methods, from arrays or JSON
+    assert predsession.ModelMeta in values
+    for value in values:
+        for field, annotation in get_type_hints(value).items():
+            for kind in _classes_in(annotation):
+                assert not kind.__module__.startswith("predsession") or kind in public, (value, field)
 
 
 def _imports(text: str) -> Iterator[tuple[str, str]]:
