@@ -141,6 +141,6 @@ def _streams(words: Sequence[str], max_pixels: int) -> dict[str, Path]:
 
 
 def token_of(args: argparse.Namespace) -> str | None:
-    """Return what callers must show; None where they need not: an empty one is none, whatever there is else."""
+    """Return what callers must show; None where they need not; ``--token ""`` is none at all."""
     given: str | None = args.token
     return (os.environ.get(TOKEN_VARIABLE) if given is None else given) or None

@@ -39,7 +39,7 @@ def test_a_token_for_servers_that_others_call(process: bool, monkeypatch: pytest
         RunningServer("pixels", process=process, arguments=["--token", "other"]) as server,
         pytest.raises(AuthError),
     ):
-        PredictionSession(server.url, number_picture(1))
+        list(PredictionSession(server.url, number_picture(1)))
 
 
 @pytest.mark.parametrize("process", [True, False])
