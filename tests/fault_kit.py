@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_kit import until
+from server_kit import PATIENCE, until
 
 from predsession.testing import FaultyServer
 
@@ -49,6 +50,34 @@ class Names:
         if time.monotonic() < self._until:
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
         return self._system("127.0.0.1", *arguments, **keywords)
+
+
+class Gate:
+    """Faults for a `FaultyServer`: calls to an endpoint are held until the gate is opened.
+
+    Parameters
+    ----------
+    endpoint : str
+        The last part of the URL.
+    nth : int
+        Which call to it is the first to be held, counted from 1.
+    """
+
+    def __init__(self, endpoint: str, *, nth: int = 1) -> None:
+        self._endpoint, self._nth = endpoint, nth
+        self._open = threading.Event()
+        self.held = threading.Event()
+        """Set once a call is held."""
+
+    def __call__(self, endpoint: str, count: int) -> None:
+        """Hold a call, if it is one of those; nothing is wrong with it otherwise."""
+        if endpoint == self._endpoint and count >= self._nth and not self._open.is_set():
+            self.held.set()
+            self._open.wait(PATIENCE)
+
+    def open(self) -> None:
+        """Let all go on."""
+        self._open.set()
 
 
 def once(rewrite: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:

@@ -8,14 +8,15 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import held_numbers
 import pytest
 from number_clips import write_numbers
+from server_kit import until
 
 from predsession import (
-    ItemError,
     JobExpiredError,
     Prediction,
     PredictionSession,
@@ -31,12 +32,14 @@ Numbered = Callable[..., list[Path]]
 Ask = Callable[[str, Call], dict[str, list[dict[str, object]]]]
 
 LEFT = """
-import sys
+import os, signal, sys
 from predsession import PredictionSession
 session = PredictionSession(sys.argv[1], sys.argv[2], delay=0.01)
 print(session.session_id, flush=True)
 for one in session:
     print(one.index, flush=True)
+    if one.index == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
@@ -52,10 +55,16 @@ def killed(ours: str, numbered: Numbered) -> tuple[str, list[int]]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         session_id = next(running.stdout).strip()
-        shown = [int(next(running.stdout)) for _ in range(5)]
-        running.send_signal(signal.SIGKILL)
-        shown += [int(line) for line in running.stdout]
+        shown = [int(line) for line in running.stdout]
+    assert running.returncode == -signal.SIGKILL
     return session_id, shown
+
+
+def begun(session: PredictionSession) -> PredictionSession:
+    """Take the first, and wait for the job behind it, of which nothing is taken."""
+    assert next(session).index == 0
+    until(lambda: session.report().jobs >= 2, "the second job")
+    return session
 
 
 def test_after_a_kill(ours: str, killed: tuple[str, list[int]], ask: Ask) -> None:
@@ -89,11 +98,11 @@ def test_a_session_that_is_left_on_purpose(ours: str, numbered: Numbered, ask: A
 
 def test_after_a_pause_longer_than_the_lease(numbered: Numbered, ask: Ask) -> None:
     """Jobs that have ended live on while their results wait here: they can still be left to another."""
-    with RunningServer("pixels", arguments=["--limit-lease", "1.5"]) as server:
+    limits = ["--limit-lease", "3.0", "--limit-sweep", "0.2"]
+    with RunningServer("pixels", arguments=limits) as server:
         first = PredictionSession(server.url, numbered(20))
         assert next(first).index == 0
-        while not first.is_done():
-            time.sleep(0.01)
+        until(first.is_done, "the last result")
         time.sleep(4.0)
         with PredictionSession.attach(server.url, first.detach()) as session:
             assert [one.index for one in session] == list(range(1, 20))
@@ -104,10 +113,7 @@ def test_indexes_around_bad_inputs(ours: str, numbered: Numbered) -> None:
     paths = numbered(9)
     paths[4].write_bytes(b"")
     first = PredictionSession(ours, paths, on_error="yield", delay=0.01)
-    assert not isinstance(next(first), ItemError)
-    while len(first.status().jobs) < 2:
-        next(first)
-    session_id = first.detach()
+    session_id = begun(first).detach()
     with PredictionSession.attach(ours, session_id) as session:
         got = [(one.index, box_number(one.boxes[0])) for one in session]
     assert got
@@ -117,8 +123,7 @@ def test_indexes_around_bad_inputs(ours: str, numbered: Numbered) -> None:
 
 def test_one_job(ours: str, numbered: Numbered) -> None:
     """By its uuid; the others of its session are left alone."""
-    first = PredictionSession(ours, numbered(12), delay=0.01)
-    next(first)
+    first = begun(PredictionSession(ours, numbered(12), delay=0.01))
     uuid = first.status().jobs[-1]
     first.detach()
     with PredictionSession.attach(ours, uuid=uuid) as session:
@@ -160,14 +165,28 @@ def test_a_session_with_its_own_server(numbered: Numbered, monkeypatch: pytest.M
         assert len(list(session)) == 1
 
 
-def test_a_stock_server(stock: str, numbered: Numbered) -> None:
-    """One job by its uuid: what was popped is gone, and said to be; a session cannot be found."""
-    first = PredictionSession(stock, numbered(9), delay=0.02)
-    next(first)
-    while not (jobs := first.status().jobs):
-        time.sleep(0.01)
+@pytest.fixture(scope="module")
+def stock() -> Iterator[str]:
+    """A stock server that a test can hold up: what was popped there is gone, and so is a job at its end."""
+    with RunningServer(f"{held_numbers.__file__}:HeldNumbers", stock=True) as server:
+        yield server.url
+
+
+def left(url: str, paths: list[Path], gate: Path) -> str:
+    """Begin a session, and leave it with a job of which some is computed, and some is not yet."""
+    gate.touch()
+    settings = {"hold_while": str(gate), "hold_from": 5}
+    first = begun(PredictionSession(url, paths, settings=settings))
+    uuid = first.status().jobs[-1]
     first.detach()
-    with PredictionSession.attach(stock, uuid=jobs[-1]) as session, warnings.catch_warnings():
+    gate.unlink()
+    return uuid
+
+
+def test_a_stock_server(stock: str, numbered: Numbered, tmp_path: Path) -> None:
+    """One job by its uuid: what was popped is gone, and said to be; a session cannot be found."""
+    uuid = left(stock, numbered(9), tmp_path / "gate")
+    with PredictionSession.attach(stock, uuid=uuid) as session, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResultsGoneWarning)
         got = list(session)
     assert [box_number(one.boxes[0]) - one.index for one in got] == [1] * len(got)
@@ -175,17 +194,12 @@ def test_a_stock_server(stock: str, numbered: Numbered) -> None:
         next(PredictionSession.attach(stock, session_id="0" * 32))
 
 
-def test_what_is_gone_is_warned_of(stock: str, numbered: Numbered, ask: Ask) -> None:
+def test_what_is_gone_is_warned_of(stock: str, numbered: Numbered, ask: Ask, tmp_path: Path) -> None:
     """Results that somebody popped cannot be had again."""
-    first = PredictionSession(stock, numbered(9), delay=0.02)
-    next(first)
-    while not (jobs := first.status().jobs):
-        time.sleep(0.01)
-    first.detach()
-    while not ask(stock, calls.pop(jobs[-1]))["pending_results"]:
-        time.sleep(0.01)
+    uuid = left(stock, numbered(9), tmp_path / "gate")
+    until(lambda: ask(stock, calls.pop(uuid))["pending_results"], "some to be popped")
     with (
-        PredictionSession.attach(stock, uuid=jobs[-1]) as session,
+        PredictionSession.attach(stock, uuid=uuid) as session,
         pytest.warns(ResultsGoneWarning, match="results of job"),
     ):
         assert len(list(session)) < 8
@@ -221,9 +235,7 @@ def test_one_of_the_two(ours: str, given: dict[str, str]) -> None:
 
 def test_the_command_line(ours: str, numbered: Numbered) -> None:
     """``predsession jobs URL --attach`` prints JSON lines of a session, or of a job."""
-    first = PredictionSession(ours, numbered(9), delay=0.02)
-    next(first)
-    session_id = first.detach()
+    session_id = begun(PredictionSession(ours, numbered(9), delay=0.02)).detach()
     listed = subprocess.run(command(ours), capture_output=True, text=True, check=True, timeout=60).stdout
     assert session_id in listed
     done = subprocess.run(

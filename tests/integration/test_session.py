@@ -12,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fault_kit import Gate
 from PIL import Image
 
 from predsession import ItemError, JobTimeoutError, PredictionSession, SessionClosedError, SourceError, errors
 from predsession.checks import URL_VARIABLE, OnError
 from predsession.server.models.pixels import box_number, number_picture
+from predsession.testing import FaultyServer
 from predsession.wire.calls import Call
 
 Ask = Callable[[str, Call], object]
@@ -113,11 +115,13 @@ def test_two_sessions_at_once_with_the_same_names(stock: str, numbered: Numbered
 
 def test_next_with_a_timeout_stops_nothing(either: str, numbered: Numbered) -> None:
     """Its expiry is an error, and the next call goes on where it stood."""
-    with PredictionSession(either, numbered(2), delay=0.3) as session:
+    gate = Gate("pop_inference_results")
+    with FaultyServer(either, gate) as held, PredictionSession(held.url, numbered(2)) as session:
         with pytest.raises(JobTimeoutError, match="the job goes on"):
             session.next(timeout=0.01)
         with pytest.raises(JobTimeoutError):
             session.next(block=False)
+        gate.open()
         assert box_number(session.next().boxes[0]) == 0
         assert box_number(session.next(timeout=30).boxes[0]) == 1
         with pytest.raises(StopIteration):
@@ -126,14 +130,14 @@ def test_next_with_a_timeout_stops_nothing(either: str, numbered: Numbered) -> N
 
 def test_stop_keeps_what_has_arrived(either: str, numbered: Numbered) -> None:
     """After `stop` the rest of what came can be iterated, and then it ends."""
-    with PredictionSession(either, numbered(30), delay=0.02) as session:
+    with PredictionSession(either, numbered(300), delay=0.02) as session:
         first = next(session)
         session.stop()
         assert session.is_done()
         rest = list(session)
     got = [box_number(one.boxes[0]) for one in (first, *rest)]
     assert got == list(range(len(got)))
-    assert len(got) < 30
+    assert len(got) < 300
 
 
 def test_a_closed_session_says_so(either: str, numbered: Numbered) -> None:
@@ -258,7 +262,7 @@ def test_an_embedded_server_that_dies_is_told_at_once(
 ) -> None:
     """It is not waited for: it cannot come back."""
     monkeypatch.delenv(URL_VARIABLE, raising=False)
-    with PredictionSession(input=numbered(60)) as session:
+    with PredictionSession(input=numbered(300)) as session:  # more than wait here to be taken
         assert session._server is not None
         next(session)
         os.kill(session._server.pid, signal.SIGKILL)

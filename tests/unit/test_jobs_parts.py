@@ -9,6 +9,7 @@ import pytest
 from fakes import ScriptedTransport, reply
 from hypothesis import given
 from hypothesis import strategies as st
+from server_kit import until
 
 from predsession import errors
 from predsession.clock import SystemClock
@@ -74,7 +75,7 @@ def test_the_flight_never_holds_more_than_a_stock_server_keeps() -> None:
     assert flight.take_room(32)
     third = threading.Thread(target=flight.take_room, args=(1,))
     third.start()
-    third.join(0.05)
+    until(lambda: flight._changed._waiters or not third.is_alive(), "it to wait")
     assert third.is_alive()
     flight.give_back(32)
     third.join(5)

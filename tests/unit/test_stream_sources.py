@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from stream_kit import double, drain, ids, numbered, reasons
 
+from predsession.clock import SystemClock
 from predsession.errors import SourceError
 from predsession.stream import DeadLetter, FolderSource, IterableSource, Sample, StreamSession
 from predsession.testing import FakeClock
@@ -179,10 +179,17 @@ def test_folder_that_goes(inbox: Path) -> None:
 
 def test_folder_closed_from_elsewhere(tmp_path: Path) -> None:
     """close() from another thread ends a long wait."""
-    source = FolderSource(tmp_path)
+    waits = threading.Event()
+
+    class Telling(SystemClock):
+        def wait(self, event: threading.Event, seconds: float) -> bool:
+            waits.set()
+            return super().wait(event, seconds)
+
+    source = FolderSource(tmp_path, poll=60.0, clock=Telling())
     waiting = threading.Thread(target=source.take, args=(1, 60.0))
     waiting.start()
-    time.sleep(0.05)
+    assert waits.wait(30)
     source.close()
     waiting.join(5)
     assert not waiting.is_alive()
@@ -191,21 +198,23 @@ def test_folder_closed_from_elsewhere(tmp_path: Path) -> None:
 def test_iterable() -> None:
     """An iterable is closed if it can be, also where nothing was taken; a slow one keeps no batch back."""
     closed = []
+    go_on = threading.Event()
 
     class Items:
         def __iter__(self) -> Iterator[Any]:
             yield from numbered(1)
-            time.sleep(0.3)
+            go_on.wait(30)
             yield from numbered(1, 1)
 
         def close(self) -> None:
             closed.append(1)
 
     source = IterableSource(Items())
-    assert len(source.take(10, 5) or ()) == 1
+    assert len(source.take(10, 30) or ()) == 1
     assert source.take(10, 0.01) == []
-    assert len(source.take(10, 5) or ()) == 1
-    assert source.take(10, 5) is None
+    go_on.set()
+    assert len(source.take(10, 30) or ()) == 1
+    assert source.take(10, 30) is None
     source.close()
     source = IterableSource(Items())
     source.close()
