@@ -264,6 +264,9 @@ class ItemError(PredSessionError):
         self.path = path
         self.reason: str = reason or message
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(index={self.index}, name={self.name!r}, reason={self.reason!r})"
+
     def __bool__(self) -> Literal[False]:
         """Return False: there is no prediction here."""
         return False

@@ -23,6 +23,7 @@ from predsession.prediction.gallery import SIDE, outcome_tile
 from predsession.prediction.markup import FAILED, FAINT, RGB, class_name, escaped, shortened, table, tiles
 from predsession.progress import SessionProgress
 from predsession.wire.geometry import Size
+from predsession.wire.stages import parse_stage
 
 FIRST = 4
 """How many of the first results are shown."""
@@ -180,7 +181,7 @@ class SessionState:
         Returns
         -------
         str
-            Such as "finished", or the stage in the server's words.
+            Such as "finished", or the present job's stage in the server's words.
         """
         if isinstance(self.error, KeyboardInterrupt):
             return "interrupted"
@@ -193,7 +194,8 @@ class SessionState:
         complete = self.progress.total is not None and self.progress.done >= self.progress.total
         if self.is_done:
             return "all predictions are here" if complete else "stopped"
-        return self.progress.stage
+        # One job of several, or what it found is on its way: the session is not finished.
+        return "running" if parse_stage(self.progress.stage).terminal else self.progress.stage
 
 
 def session_html(state: SessionState, showcase: Showcase) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from predsession.errors import ItemError, MissingExtraError
 from predsession.plots.counting import Course, Found
-from predsession.plots.lettering import Lettering, write_legend
+from predsession.plots.lettering import Lettering, several_of, write_legend
 from predsession.prediction import Prediction
 from predsession.prediction.given import check_number, several
 
@@ -79,7 +79,7 @@ def classes(
     lettering.dress(axes.get_yticklabels())
     axes.invert_yaxis()
     axes.set_xlabel("objects")
-    axes.set_title(f"{found.objects:,} objects in {found.pictures:,} pictures")
+    axes.set_title(f"{several_of(found.objects, 'object')} in {several_of(found.pictures, 'picture')}")
     _whole_numbers(axes, "x")
     return _finished(axes, "x", empty=not names)
 
@@ -142,7 +142,7 @@ def scores(
     axes.set_ylim(0, 1.06 * max(base.max(), 1))
     axes.set_xlabel("score")
     axes.set_ylabel("objects")
-    axes.set_title(f"Scores of {found.objects:,} objects")
+    axes.set_title(f"Scores of {several_of(found.objects, 'object')}")
     _whole_numbers(axes, "y")
     write_legend(axes, drawn, [found.label(name) for name in names], beside=ax is None)
     return _finished(axes, "y", empty=not found.objects)
@@ -192,7 +192,7 @@ def objects_over_time(
         )  # fmt: skip
     axes.set_xlabel("time [s]" if course.has_clock else "frame")
     axes.set_ylabel("objects" if course.per_bin == 1 else f"objects, mean of {course.per_bin} frames")
-    axes.set_title(f"{found.objects:,} objects in {found.pictures:,} frames")
+    axes.set_title(f"{several_of(found.objects, 'object')} in {several_of(found.pictures, 'frame')}")
     axes.set_ylim(bottom=0)
     axes.margins(x=0)
     _whole_numbers(axes, "y")

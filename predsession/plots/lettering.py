@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.container import BarContainer
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
@@ -103,6 +104,11 @@ def _signs(path: str) -> frozenset[str]:
     return frozenset(map(chr, get_font(path).get_charmap()))
 
 
+def several_of(count: int, what: str) -> str:
+    """Return a number and what it counts, in the singular or the plural."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def write_legend(
     axes: Axes, drawn: Sequence[BarContainer | Line2D], names: Sequence[str], *, beside: bool
 ) -> None:
@@ -117,7 +123,7 @@ def write_legend(
     names : sequence of str
         Any: matplotlib alone leaves out those that begin with ``_``.
     beside : bool
-        Beside the plot, whose figure is ours and gets room for it; else within.
+        Beside the plot, whose figure is ours and gets room for it; else within, above what is drawn.
     """
     if not names:
         return
@@ -137,3 +143,13 @@ def write_legend(
     for text, name in zip(legend.get_texts(), listed, strict=True):
         text.set_text(lettering.text(name))
     lettering.dress(legend.get_texts())
+    if not beside:
+        _make_room(axes, legend)
+
+
+def _make_room(axes: Axes, legend: Legend) -> None:
+    """Lift the top of the scale, so that a legend within the plot covers nothing; to the 2.5-fold at most."""
+    share = legend.get_window_extent().height / axes.get_window_extent().height
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(top=bottom + (top - bottom) / (1 - min(share + 0.05, 0.6)))
+    legend.set_loc("upper right")

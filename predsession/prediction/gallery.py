@@ -50,7 +50,7 @@ class Grid:
     def _repr_html_(self) -> str:
         """Return the grid, for a notebook."""
         if not self._outcomes:
-            return "<p><em>no predictions</em></p>"
+            return "<p><em>no predictions: none were made, or all were taken before</em></p>"
         note = self._rest().removeprefix("; ")
         remark = f'<p style="margin:.6em 0 0;opacity:.75">{note}</p>' if note else ""
         return f"<div>{tiles(map(outcome_tile, self._outcomes), self._columns)}{remark}</div>"
@@ -58,8 +58,9 @@ class Grid:
     def _rest(self) -> str:
         """Say what is not shown."""
         if self._left_out is None:
-            return f"; the first {len(self)}, which limit= says"
-        return f"; {self._left_out} more are not shown: raise limit=" if self._left_out else ""
+            return f"; the first {len(self)}: limit= says how many"
+        every = len(self) + self._left_out
+        return f"; {self._left_out} more are not shown: limit={every} shows all" if self._left_out else ""
 
 
 def grid(

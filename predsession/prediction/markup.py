@@ -203,8 +203,9 @@ def tile(picture: str, caption: str, *, alt: str = "") -> str:
         inner = f'<img src="{picture}" alt="{escaped(alt)}" style="{frame};object-fit:contain;display:block">'
     else:
         inner = (
-            f'<div style="{frame};padding:.8em;overflow:auto;display:flex;align-items:center">'
-            f'<div style="width:100%;overflow-wrap:anywhere">{picture}</div></div>'
+            # By margins, not by align-items: what is too long begins at the top then, and can be scrolled to.
+            f'<div style="{frame};padding:.8em;overflow:auto;display:flex">'
+            f'<div style="width:100%;margin:auto 0;overflow-wrap:anywhere">{picture}</div></div>'
         )
     return (
         f'<figure style="margin:0;min-width:0">{inner}<figcaption style="margin-top:.3em;font-size:.9em;'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,6 +146,32 @@ def test_one_prediction_and_numpy_s_numbers() -> None:
     """A prediction alone is as good as a list of it; a number of NumPy's as good as one of Python's."""
     assert bars(plots.classes(frame(0, [3, 3, 5]), top=np.int64(1))) == {"class 3": 2, "class 5": 1}
     assert plots.objects_over_time(frame(0, [1])).get_lines()
+
+
+@pytest.mark.parametrize(
+    ("plot", "title"),
+    [
+        (plots.classes, "1 object in 1 picture"),
+        (plots.scores, "Scores of 1 object"),
+        (plots.objects_over_time, "1 object in 1 frame"),
+    ],
+)
+def test_one_is_not_several(plot: Callable[..., Axes], title: str) -> None:
+    """Titles count in the singular, too."""
+    assert plot(frame(0, [1], scores=[0.5])).get_title() == title
+
+
+@pytest.mark.parametrize("plot", [plots.scores, plots.objects_over_time])
+def test_a_legend_within_covers_nothing(plot: Callable[..., Axes]) -> None:
+    """In narrow axes of the caller's, it stands above the highest bar or line."""
+    _, (_, axes) = plt.subplots(1, 2, figsize=(6, 3))
+    frames = [frame(index, [0, 1, 2, 3, 4], scores=[0.9] * 5) for index in range(20)]
+    plot(frames, ax=axes)
+    legend = axes.get_legend()
+    assert legend is not None
+    lowest = axes.transData.inverted().transform(legend.get_window_extent())[0][1]
+    highest = max([each.get_y() + each.get_height() for each in axes.patches] or [1.0])
+    assert lowest > highest
 
 
 @pytest.mark.parametrize("plot", [plots.scores, plots.objects_over_time])

@@ -110,6 +110,20 @@ def test_a_grid_says_what_it_leaves_out() -> None:
     assert "no predictions" in grid([])._repr_html_()
 
 
+def test_an_item_error_says_which_input_and_why() -> None:
+    """At the end of a cell, in a list, in a debugger."""
+    error = ItemError("b.png: no image", index=1, name="b.png", reason="no image")
+    assert repr(error) == "ItemError(index=1, name='b.png', reason='no image')"
+
+
+def test_a_stage_of_one_job_is_not_the_sessions() -> None:
+    """The server's word for a job that is over is not said of a session that goes on."""
+    over = SessionProgress(1, 4, "Finished", 1, 0, 0)
+    assert state().words() == "Running inference..."
+    assert state(progress=over).words() == "running"
+    assert state(progress=over, ended=True).words() == "finished"
+
+
 def test_a_grid_reads_pictures_when_it_is_shown() -> None:
     """Making it decodes nothing; showing it twice reads twice, as nothing is kept."""
     loader = Black()
