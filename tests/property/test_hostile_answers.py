@@ -155,6 +155,7 @@ def test_a_sound_server_of_this_kind_is_answered(hostile: HostileServer, source:
     assert len(outcome) == len(GOOD["pop_inference_results"]["pending_results"][0]["annotation"]["objects"])
 
 
+@pytest.mark.timeout(400)  # fifteen runs, each of which may wait for what never comes
 @pytest.mark.parametrize("source", SOURCES)
 @given(st.data())
 @settings(max_examples=15, deadline=None)
