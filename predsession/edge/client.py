@@ -1,4 +1,7 @@
-"""`InferenceClient`: what the caller touches. Its calls are in `inferring`, `managing` and `generating`."""
+"""`InferenceClient`: what the caller touches.
+
+Its calls are in `inferring`, `managing` (those of sessions in `admitting`) and `generating`.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,27 @@ class InferenceClient(Inferring, Managing, Generating):
     endpoint : str or None
         ``"127.0.0.1:50051"``, ``"unix:///run/x.sock"``; without one what the environment variable
         ``AI_RUNTIME_ENDPOINT`` says, else ``unix:///run/aipc/ai-runtime.sock``.
+
+    Raises
+    ------
+    SourceError
+        If `endpoint` is no address.
+
+    Notes
+    -----
+    What any call may raise, of `PredSessionError`:
+
+    - `ConnectError`: nobody is there; nothing was sent.
+    - `RequestTimeoutError`: no answer in time, noticed here or by the runtime.
+    - `TransportError`: the connection broke under the call, which may have been acted on.
+    - `ProtocolError`: the answer cannot be read, or is not what it says.
+    - `UploadTooLargeError`: more than 64 MiB; nothing was sent.
+    - `NotFoundError`: an unknown model or session (status 404), or the runtime does not offer the call (501).
+    - `AuthError`: the runtime does not let the caller, or the session, do that.
+    - `RateLimitError`: a quota is used up.
+    - `InvalidRequestError`: the runtime does not accept a value.
+    - `RefusedError`: any other "no" of the runtime, in its own words.
+    - `ServerFaultError`: the runtime failed.
 
     Examples
     --------

@@ -55,9 +55,13 @@ class Generating(Connected):
         Raises
         ------
         SourceError
-            If `kind` is another word.
+            If `kind` is another word, or the wire cannot hold something.
+        NotFoundError
+            If the runtime has no such models.
+        RefusedError
+            If the runtime says no, in its own words.
         PredSessionError
-            `RefusedError` with the runtime's words; `NotFoundError` if it has no such models.
+            Any other of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """
@@ -87,8 +91,10 @@ class Generating(Connected):
 
         Raises
         ------
+        RefusedError
+            If the runtime says no, in its own words.
         PredSessionError
-            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
+            Any other of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """
@@ -188,6 +194,13 @@ class Generating(Connected):
         -------
         bool
             False if the runtime knows no such session.
+
+        Raises
+        ------
+        PredSessionError
+            Any of those that `InferenceClient` lists.
+        SessionClosedError
+            If the client was closed.
         """
         reply = self._ask("GenaiAbort", written(pb.GenaiAbortRequest, session_id=session_id), pb.Status)
         return reply.success

@@ -41,6 +41,12 @@ class TokenStream:
         For messages: which session.
     idle_timeout : float or None
         Seconds without a token that end it.
+
+    Notes
+    -----
+    Iterating raises `RequestTimeoutError` after `idle_timeout`, `ServerFaultError` where the model failed
+    while it wrote, `ProtocolError` where the text breaks off without a reason, `NotFoundError` where the
+    runtime does not know the session, and any other error that `InferenceClient` lists.
     """
 
     def __init__(

@@ -60,10 +60,19 @@ class Inferring(Connected):
         Raises
         ------
         SourceError
-            If the array cannot be sent as it is, before anything is sent.
+            If the array, a name, the time or the priority cannot be sent as it is, before anything is sent.
+        RequestTimeoutError
+            If there was no answer within `timeout_ms`.
+        NotFoundError
+            If the runtime knows no such model or session.
+        AuthError
+            If the session may not use the model.
+        RateLimitError
+            If the session's quota is used up.
+        RefusedError
+            If the runtime says no otherwise, in its own words.
         PredSessionError
-            Whatever went wrong on the way or on the runtime: see `predsession.rpc.faults` and
-            `predsession.edge.refusals`.
+            Any other of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """
@@ -98,7 +107,7 @@ class Inferring(Connected):
         Returns
         -------
         Future
-            Gives the result or raises; cancelling it cancels the call. What is called by its
+            Gives the result, or raises as `infer` does; cancelling it cancels the call. What is called by its
             ``add_done_callback`` runs in gRPC's thread, and must be short.
 
         Raises
@@ -154,7 +163,7 @@ class Inferring(Connected):
         Raises
         ------
         SourceError
-            If an array cannot be sent as it is, or there are not as many names as arrays.
+            If something cannot be sent as it is, or there are not as many names as arrays.
         PredSessionError
             As for `infer`.
         SessionClosedError
@@ -187,8 +196,10 @@ class Inferring(Connected):
         ------
         SourceError
             If an array cannot be sent as it is, before anything is sent.
+        ProtocolError
+            If there are not as many answers as items.
         PredSessionError
-            If the call as a whole failed.
+            If the call as a whole failed, by one of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """
@@ -212,7 +223,7 @@ class Inferring(Connected):
         Returns
         -------
         Future
-            Of what `infer_batch` returns.
+            Gives what `infer_batch` returns, or raises as it does.
 
         Raises
         ------
@@ -269,8 +280,16 @@ class Inferring(Connected):
         ------
         SourceError
             If `depth` is not above 0, or an array cannot be sent as it is; after the results of those before.
-        PredSessionError
+        ConnectError
+            If nobody is there.
+        TransportError
             If the connection broke.
+        AuthError
+            If the caller, or the session, may not do that.
+        NotFoundError
+            If the runtime does not offer the call.
+        SessionClosedError
+            If the client was closed.
         """
         if depth < 1 or depth != int(depth):
             raise SourceError(f"depth is {depth}; wanted a whole number above 0")

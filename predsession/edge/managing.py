@@ -1,4 +1,4 @@
-"""The client's calls about models, sessions, settings and counters.
+"""The client's calls about models, settings and counters.
 
 Parameters have the order of the platform's own client, so that calls written for it mean the same here.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 import numpy as np
 import numpy.typing as npt
 
-from predsession.edge.base import Connected, check_priority, seconds_of
+from predsession.edge.admitting import Admitting
+from predsession.edge.base import seconds_of
 from predsession.edge.endpoint import host_path
 from predsession.edge.models import (
     ModelInfo,
@@ -24,7 +24,7 @@ from predsession.edge.models import (
     from_stats,
     to_specs,
 )
-from predsession.errors import NotFoundError, ProtocolError, SourceError
+from predsession.errors import NotFoundError, SourceError
 from predsession.wire.edge import inference_pb2 as pb
 from predsession.wire.edge.findings import from_embedding
 from predsession.wire.edge.writing import written
@@ -33,7 +33,7 @@ from predsession.wire.jsontypes import JSON
 REGISTER_SECONDS = 120.0
 
 
-class Managing(Connected):
+class Managing(Admitting):
     """Asks for, and changes, what the runtime holds."""
 
     def register_model(
@@ -72,7 +72,8 @@ class Managing(Connected):
         raw_output_only : bool
             Let it give its own outputs only.
         path_map : mapping of str to str, or None
-            Folder of this container to folder of the host; see `predsession.edge.endpoint.host_path`.
+            Folder of this container to folder of the host; the longest that fits is taken. Without it
+            ``/opt/aipc`` and ``/data/aipc`` become what ``AIPC_HOST_PREFIX`` says.
 
         Returns
         -------
@@ -84,8 +85,10 @@ class Managing(Connected):
         SourceError
             If a tensor's description lacks something, has an unknown key, or a dtype that the wire lacks; if
             the wire cannot hold something.
+        RefusedError
+            If the runtime says no, in its own words: the file, or another model under that name.
         PredSessionError
-            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
+            Any other of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """
@@ -119,8 +122,12 @@ class Managing(Connected):
 
         Raises
         ------
+        NotFoundError
+            If the runtime does not know it.
+        RefusedError
+            If the runtime says no otherwise: it is in use, or another owner's.
         PredSessionError
-            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
+            Any other of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """
@@ -137,6 +144,13 @@ class Managing(Connected):
         -------
         list of ModelInfo
             In the runtime's order.
+
+        Raises
+        ------
+        PredSessionError
+            Any of those that `InferenceClient` lists.
+        SessionClosedError
+            If the client was closed.
         """
         return [
             from_model_info(each) for each in self._ask("ListModels", pb.Empty(), pb.ModelListResponse).models
@@ -160,7 +174,7 @@ class Managing(Connected):
         NotFoundError
             If the runtime does not offer the call.
         PredSessionError
-            Whatever else went wrong.
+            Any other of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """
@@ -184,138 +198,18 @@ class Managing(Connected):
         -------
         dict
             See `SystemStats`.
-        """
-        request = written(pb.GetStatsRequest, sampling_window_ms=sampling_window_ms)
-        return from_stats(self._ask("GetStats", request, pb.SystemStats))
-
-    def create_session(
-        self,
-        session_id: str = "",
-        app_id: str = "",
-        allowed_models: Iterable[str] = (),
-        max_qps: int = 0,
-        max_concurrent: int = 0,
-        priority: int = 4,
-    ) -> str:
-        """Open a session with limits of its own.
-
-        Parameters
-        ----------
-        session_id : str
-            What it should be called; many a runtime chooses a name of its own.
-        app_id : str
-            Whose it is.
-        allowed_models : iterable of str
-            The models it may use; all if there are none.
-        max_qps : int
-            Calls a second; 0 for no limit.
-        max_concurrent : int
-            Calls at once; 0 for no limit.
-        priority : int
-            0 to 7, 7 first.
-
-        Returns
-        -------
-        str
-            What it is called: use this one.
 
         Raises
         ------
         SourceError
-            If `allowed_models` is one text, `priority` not 0 to 7, or the wire cannot hold something.
-        ProtocolError
-            If no id came back.
+            If the wire cannot hold the window.
         PredSessionError
-            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
+            Any of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """
-        if isinstance(allowed_models, str):
-            raise SourceError("allowed_models is one text; wanted a list of ids")
-        request = written(
-            pb.SessionConfig,
-            session_id=session_id,
-            app_id=app_id,
-            allowed_models=list(allowed_models),
-            max_qps=max_qps,
-            max_concurrent=max_concurrent,
-            priority=check_priority(priority),
-        )
-        reply = self._ask("CreateSession", request, pb.SessionCreateResponse)
-        if not reply.status.success:
-            raise self._refused(reply.status, f"CreateSession {session_id!r}")
-        if not reply.session_id:
-            raise ProtocolError(f"CreateSession at {self.endpoint}: no id came back", url=self.endpoint)
-        return reply.session_id
-
-    def destroy_session(self, session_id: str) -> None:
-        """Close a session.
-
-        Parameters
-        ----------
-        session_id : str
-            As `create_session` returned it.
-
-        Raises
-        ------
-        PredSessionError
-            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
-        SessionClosedError
-            If the client was closed.
-        """
-        reply = self._ask("DestroySession", written(pb.SessionConfig, session_id=session_id), pb.Status)
-        if not reply.success:
-            raise self._refused(reply, f"DestroySession {session_id!r}")
-
-    @contextmanager
-    def edge_session(
-        self,
-        session_id: str = "",
-        app_id: str = "",
-        allowed_models: Iterable[str] = (),
-        max_qps: int = 0,
-        max_concurrent: int = 0,
-        priority: int = 4,
-    ) -> Iterator[str]:
-        """Open a session for a ``with`` block, and close it at its end, whichever it is.
-
-        Parameters
-        ----------
-        session_id : str
-            What it should be called.
-        app_id : str
-            Whose it is.
-        allowed_models : iterable of str
-            The models it may use.
-        max_qps : int
-            Calls a second.
-        max_concurrent : int
-            Calls at once.
-        priority : int
-            0 to 7, 7 first.
-
-        Yields
-        ------
-        str
-            What the runtime calls it: for ``session_id=`` of the other calls.
-        """
-        name = self.create_session(
-            session_id,
-            app_id,
-            allowed_models=allowed_models,
-            max_qps=max_qps,
-            max_concurrent=max_concurrent,
-            priority=priority,
-        )
-        try:
-            yield name
-        except BaseException as first:
-            try:
-                self.destroy_session(name)
-            except Exception as error:  # noqa: BLE001 - the first error is the one to see
-                first.add_note(f"and the session {name!r} could not be closed: {error}")
-            raise
-        self.destroy_session(name)
+        request = written(pb.GetStatsRequest, sampling_window_ms=sampling_window_ms)
+        return from_stats(self._ask("GetStats", request, pb.SystemStats))
 
     def update_postprocess_config(self, model_id: str, config: str | Mapping[str, JSON]) -> None:
         """Change how a model's outputs are read, while it runs.
@@ -332,8 +226,12 @@ class Managing(Connected):
         ------
         SourceError
             If it is no JSON object.
+        NotFoundError
+            If the runtime does not know the model.
+        RefusedError
+            If it does not take the settings.
         PredSessionError
-            The runtime's "no" (`predsession.edge.refusals`), or what went wrong on the way.
+            Any other of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """
@@ -366,8 +264,14 @@ class Managing(Connected):
 
         Raises
         ------
+        SourceError
+            If the wire cannot hold the text, or `timeout_ms` is no time.
+        NotFoundError
+            If the runtime has no text encoder.
+        RefusedError
+            If the runtime says no, in its own words.
         PredSessionError
-            `RefusedError` with the runtime's words; `NotFoundError` if it has no text encoder.
+            Any other of those that `InferenceClient` lists.
         SessionClosedError
             If the client was closed.
         """

@@ -90,6 +90,12 @@ class Subscription:
         Failed frames in a row that end it; 0 or None for no limit.
     idle_timeout : float or None
         Seconds without a frame that end it.
+
+    Notes
+    -----
+    Iterating raises `RequestTimeoutError` after `idle_timeout`, the error of the last of too many failed
+    frames in a row, `SessionClosedError` in a process that was forked, and any other error that
+    `InferenceClient` lists.
     """
 
     def __init__(

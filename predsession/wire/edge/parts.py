@@ -18,7 +18,15 @@ Floats = npt.NDArray[np.float32]
 
 
 class BoundingBox(NamedTuple):
-    """A rectangle: left, top, width and height, 0 to 1 of the picture."""
+    """A rectangle.
+
+    Parameters
+    ----------
+    x, y : float
+        Its left-top corner, 0 to 1 of the picture's width and height.
+    width, height : float
+        Its extent, 0 to 1 of the picture's.
+    """
 
     x: float
     y: float
@@ -59,7 +67,21 @@ class BoundingBox(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DetectedObject:
-    """One object: its class, how sure it is, where it is. `track_id` is never filled from the wire."""
+    """One object.
+
+    Parameters
+    ----------
+    label : str
+        The name of its class.
+    score : float
+        How sure the model is, 0 to 1.
+    bbox : BoundingBox
+        Where it is, 0 to 1 of the picture.
+    class_id : int
+        The number of its class, as the model counts.
+    track_id : int or None
+        For trackers of the caller's own: the wire has no place for it, so it comes as None.
+    """
 
     label: str
     score: float
@@ -69,7 +91,15 @@ class DetectedObject:
 
 
 class LandmarkPoint(NamedTuple):
-    """A point, 0 to 1 of the picture."""
+    """A point.
+
+    Parameters
+    ----------
+    x, y : float
+        Where it is, 0 to 1 of the picture's width and height.
+    confidence : float
+        How sure the model is, 0 to 1.
+    """
 
     x: float
     y: float
@@ -78,7 +108,15 @@ class LandmarkPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LandmarkSet:
-    """The points of one face, hand or body, in the model's order."""
+    """The points of one face, hand or body.
+
+    Parameters
+    ----------
+    type : str
+        What they are of, in the runtime's words.
+    points : tuple of LandmarkPoint
+        In the model's order.
+    """
 
     type: str
     points: tuple[LandmarkPoint, ...]
@@ -86,7 +124,19 @@ class LandmarkSet:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """One class of the picture as a whole."""
+    """One class of the picture as a whole.
+
+    Parameters
+    ----------
+    type : str
+        Which question it answers, in the runtime's words.
+    class_id : int
+        The number of the class, as the model counts.
+    label : str
+        Its name.
+    confidence : float
+        How sure the model is, 0 to 1.
+    """
 
     type: str
     class_id: int
@@ -101,13 +151,13 @@ class SegmentationMask:
     Parameters
     ----------
     class_id : int
-        Its class.
+        The number of its class, as the model counts.
     label : str
         The class's name; some runtimes leave it empty.
     confidence : float
-        How sure it is; some runtimes leave it 0.
+        How sure the model is, 0 to 1; some runtimes leave it 0.
     bbox : BoundingBox
-        All 0 where the runtime gave none.
+        Where it is, 0 to 1 of the picture; all 0 where the runtime gave none.
     mask_rle : bytes
         The pixels in the wire's run-length code.
     mask_width, mask_height : int
@@ -173,7 +223,17 @@ class SegmentationMask:
 
 @dataclass(frozen=True, slots=True)
 class OcrLine:
-    """One line of text."""
+    """One line of text.
+
+    Parameters
+    ----------
+    text : str
+        What it says.
+    confidence : float
+        How sure the model is, 0 to 1.
+    bbox : BoundingBox
+        Where it is, 0 to 1 of the picture.
+    """
 
     text: str
     confidence: float
@@ -182,7 +242,15 @@ class OcrLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedding:
-    """A vector: `data` is (dim,) float32, read-only."""
+    """A vector, to be compared with those of other pictures and texts.
+
+    Parameters
+    ----------
+    dim : int
+        How many numbers it has.
+    data : (dim,) float32 ndarray
+        The numbers; read-only as it comes.
+    """
 
     dim: int
     data: Floats
@@ -190,7 +258,15 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DepthMap:
-    """Distances in metres: `data` is (height, width) float32, read-only."""
+    """How far away things are, over the whole picture, mostly at the model's own resolution.
+
+    Parameters
+    ----------
+    width, height : int
+        Of the map, in pixels.
+    data : (height, width) float32 ndarray
+        Distances in metres; read-only as it comes.
+    """
 
     width: int
     height: int
@@ -199,7 +275,25 @@ class DepthMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """Everything that was found in one picture."""
+    """Everything that was found in one picture, each kind in the runtime's order.
+
+    Parameters
+    ----------
+    objects : tuple of DetectedObject
+        With their boxes.
+    classifications : tuple of Classification
+        Classes of the picture as a whole.
+    landmarks : tuple of LandmarkSet
+        Points of faces, hands and bodies.
+    masks : tuple of SegmentationMask
+        The pixels of each class, or of each object.
+    ocr_lines : tuple of OcrLine
+        Lines of text.
+    embeddings : tuple of Embedding
+        Vectors.
+    depth_maps : tuple of DepthMap
+        Distances in metres.
+    """
 
     objects: tuple[DetectedObject, ...] = ()
     classifications: tuple[Classification, ...] = ()
