@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from predsession import errors
-from predsession.http.transport import ConnectionOptions
 from predsession.jobs.attachment import Attachment
 from predsession.jobs.batch import Outcome
 from predsession.jobs.ending import check_failed, finish, missing_results
 from predsession.jobs.flight import Flight
 from predsession.jobs.forgotten import seems_forgotten
 from predsession.jobs.job import JobReader
-from predsession.jobs.remote import LibraryLoader
+from predsession.jobs.predicting import Library
 from predsession.jobs.shared import Shared
-from predsession.prediction import Prediction
 from predsession.wire import calls
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.replies import LiveJob, parse_item_fault, parse_job, parse_job_list
@@ -46,8 +44,7 @@ class AttachedCourse:
     ) -> None:
         self._shared = shared
         self._target = target
-        self._endpoint = endpoint
-        self._token = token
+        self._library = Library(shared, endpoint, token)
         self._flight: Flight[LiveJob] = Flight()
         self._total: int | None = None
         self._base = 0
@@ -149,16 +146,7 @@ class AttachedCourse:
         if fault is not None:
             reason = f"{fault.message} ({fault.type})"
             return errors.ItemError(f"item {index}, {name}: {reason}", index=index, name=name, reason=reason)
-        connection: ConnectionOptions = self._shared.options.connection
-        return Prediction.from_wire(
-            item,
-            meta=self._shared.facts.meta(),
-            index=index,
-            name=name,
-            path=None,
-            url=None,
-            loader=LibraryLoader.of(item, self._endpoint, connection, token=self._token),
-        )
+        return self._library.predicted(item, index=index, name=name)
 
     @property
     def total(self) -> int | None:

@@ -9,7 +9,7 @@ from predsession.errors import JournalError, ProtocolError
 from predsession.inputs.identity import identity
 from predsession.inputs.items import Item
 from predsession.jobs.batch import Slot
-from predsession.jobs.remote import loader_for
+from predsession.jobs.predicting import predicted
 from predsession.jobs.shared import Shared
 from predsession.prediction import Prediction
 from predsession.wire.jsontypes import JSONObject
@@ -61,18 +61,6 @@ class Recall:
     def _predict(self, item: Item, found: JSONObject) -> Prediction:
         """Make the prediction that was kept."""
         try:
-            return self._made(item, found)
+            return predicted(self._shared, item, found)
         except ProtocolError as error:
             raise JournalError(f"the journal's entry for {item.label} is damaged: {error}") from error
-
-    def _made(self, item: Item, found: JSONObject) -> Prediction:
-        """Make the prediction."""
-        return Prediction.from_wire(
-            found,
-            meta=self._shared.facts.meta(),
-            index=item.index,
-            name=item.name,
-            path=item.path,
-            url=item.url,
-            loader=loader_for(item, self._shared.options.connection),
-        )

@@ -6,16 +6,14 @@ from collections import deque
 from collections.abc import Sequence
 
 from predsession import errors
-from predsession.inputs.items import Item
 from predsession.jobs.batch import Batch, Slot
 from predsession.jobs.ending import check_failed, finish, missing_results, untrusted
 from predsession.jobs.flight import Flight
 from predsession.jobs.job import JobReader
 from predsession.jobs.pace import UploadSize
-from predsession.jobs.remote import loader_for
+from predsession.jobs.predicting import predicted
 from predsession.jobs.shared import Shared
 from predsession.jobs.submit import Submitter
-from predsession.prediction import Prediction
 from predsession.wire.jsontypes import JSON, JSONObject
 from predsession.wire.replies import JobState, parse_item_fault
 
@@ -104,22 +102,10 @@ class Receiver:
             slot.fail(f"the server refused it: {fault.message} ({fault.type})")
             return
         try:
-            slot.settle(self._predict(slot.item, item))
+            slot.settle(predicted(self._shared, slot.item, item))
         except errors.ProtocolError as error:
             error.add_note(f"in the result for {slot.item.label}")
             raise
-
-    def _predict(self, source: Item, item: JSONObject) -> Prediction:
-        """Make the prediction for one item."""
-        return Prediction.from_wire(
-            item,
-            meta=self._shared.facts.meta(),
-            index=source.index,
-            name=source.name,
-            path=source.path,
-            url=source.url,
-            loader=loader_for(source, self._shared.options.connection),
-        )
 
     def _check_end(self, batch: Batch, reader: JobReader) -> None:
         """Raise for a failed job; an image pushed out of a stock server's cache is only missing."""

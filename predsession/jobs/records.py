@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from predsession import errors
-from predsession.http.transport import ConnectionOptions
 from predsession.jobs.batch import Outcome
 from predsession.jobs.ending import check_failed, finish, missing_results
 from predsession.jobs.flight import Flight
 from predsession.jobs.job import JobReader
+from predsession.jobs.predicting import Library
 from predsession.jobs.receiver import MOST_TRIES
-from predsession.jobs.remote import LibraryLoader
 from predsession.jobs.shared import Shared
 from predsession.jobs.start import Starter
 from predsession.jobs.trackers import choose_tracking
@@ -65,8 +64,7 @@ class IdCourse:
         self._target = target
         self._config = tracking
         self._tracking: Tracking | None = None
-        self._endpoint = endpoint
-        self._token = token
+        self._library = Library(shared, endpoint, token)
         self._starter = Starter(shared)
         self._flight: Flight[str | None] = Flight()
         self._handed = 0
@@ -125,7 +123,7 @@ class IdCourse:
         """Read the job, and run again what is missing, where that can be."""
         uuid = self._flight.get()
         for item in self._kept if self._is_replayed() else ():
-            self._shared.hand_over(self._predict(item))
+            self._shared.hand_over(self._library.predicted(item, index=self._handed))
             self._handed += 1
         for tries in range(1, MOST_TRIES + 1):
             if uuid is None or self._shared.cancel.is_set():
@@ -187,23 +185,10 @@ class IdCourse:
             self._seen[image] += 1
         fault = parse_item_fault(item)
         if fault is None:
-            return self._predict(item)
+            return self._library.predicted(item, index=self._handed)
         name = str(item.get("name") or image or f"item {self._handed}")
         reason = f"{fault.message} ({fault.type})"
         return errors.ItemError(f"{name}: {reason}", index=self._handed, name=name, reason=reason)
-
-    def _predict(self, item: JSONObject) -> Prediction:
-        """Make the prediction, whose picture can be fetched by id."""
-        connection: ConnectionOptions = self._shared.options.connection
-        return Prediction.from_wire(
-            item,
-            meta=self._shared.facts.meta(),
-            index=self._handed,
-            name="",
-            path=None,
-            url=None,
-            loader=LibraryLoader.of(item, self._endpoint, connection, token=self._token),
-        )
 
     @property
     def total(self) -> int | None:
