@@ -148,19 +148,6 @@ def _watch() -> _Watch | None:
     return watch
 
 
-def in_notebook() -> bool:
-    """Return whether there is a shell that shows things, as far as can be told without asking for one.
-
-    Returns
-    -------
-    bool
-        Never raises.
-    """
-    with suppress(Exception):
-        return _watch() is not None
-    return False
-
-
 def _runs_cell(shell: _Shell | None) -> bool:
     """Whether a cell's code is what has called; a shell that is there may run none, as in a script."""
     frame: FrameType | None = sys._getframe(1)

@@ -132,11 +132,6 @@ def encode(pixels: npt.NDArray[np.uint8], encoding: Encoding) -> tuple[Kind, byt
     return kind, buffer.getvalue()
 
 
-def encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """Encode (H, W) or (H, W, 3) pixels in the format that every server knows, without loss."""
-    return encode(pixels, Encoding(Kind.PNG))[1]
-
-
 @cache
 def _plugins() -> dict[Kind, type[ImageFile.ImageFile]]:
     """Return Pillow's class for each format; imported on first use, because few sessions need any."""

@@ -16,7 +16,6 @@ import pytest
 from PIL import Image, ImageOps
 
 from predsession.errors import ItemError
-from predsession.inputs import pixels as pixels_module
 from predsession.inputs.images import Encoded, ImageLimits, image_loader, prepare, reencode
 from predsession.inputs.sources import Item, open_source
 from predsession.wire.geometry import Size
@@ -370,8 +369,3 @@ class TestLoader:
     def test_url_has_none(self) -> None:
         """Whoever fetches a URL attaches a loader."""
         assert image_loader(item_of("http://example.com/1.jpg")) is None
-
-
-def test_png_is_the_one_format() -> None:
-    """Pixels travel by one function, so that another format is one change."""
-    assert pixels_module.encode_png(makers.pixels()).startswith(b"\x89PNG")
