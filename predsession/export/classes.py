@@ -25,6 +25,7 @@ class ClassTable:
         self._titles: dict[int, str] = {}
         self._infos: dict[str, ClassInfo] = {}
         self._learnt: ModelMeta | None = None
+        self._learnt_ids: Mapping[str, int] | None = None
 
     def learn(self, prediction: Prediction) -> None:
         """Take over the model's classes.
@@ -34,9 +35,10 @@ class ClassTable:
         prediction : Prediction
             Brings them: all of them from a session, those that were found from a file.
         """
-        if prediction.meta is self._learnt:
+        # The ids as well: pictures of one file may share its model, and differ in the numbers.
+        if prediction.meta is self._learnt and prediction.ids == self._learnt_ids:
             return
-        self._learnt = prediction.meta
+        self._learnt, self._learnt_ids = prediction.meta, prediction.ids
         for info in prediction.meta.classes:
             self._infos.setdefault(info.title, info)
             number = prediction.id_of(info.title)

@@ -26,6 +26,7 @@ from predsession.export.coco import CROWD
 from predsession.export.coco_ids import KEPT, Id, with_ids
 from predsession.export.facts import OURS, Found, is_box, prediction_from
 from predsession.export.folders import read_whole
+from predsession.export.growingmeta import ids_from
 from predsession.export.heads import upright_size
 from predsession.export.keypoints import node_of
 from predsession.export.rle import crop_of, unpack
@@ -157,8 +158,7 @@ def _classes(
         names = [str(each) for each in as_list(entry.item.get("keypoints"))]
         own = [str(each) for each in as_list(ours.get("keypoint_ids"))]
         categories[key] = _Category(title, tuple(own if len(own) == len(names) else names))
-        number = ours.get("class_id")
-        numbers.setdefault(title, number if isinstance(number, int) else position)
+        numbers.setdefault(title, ids_from({title: ours.get("class_id")}).get(title, position))
         infos.append(_info(entry, title, ours, names))
     ids = None if list(numbers.values()) == list(range(len(infos))) else numbers
     return categories, ModelMeta(tuple(infos)), ids
@@ -363,4 +363,4 @@ def _nodes(one: Fields, ids: tuple[str, ...]) -> list[Node]:
         return []
     rows = points.astype(np.float32).reshape(-1, 3).tolist()
     names = ids or tuple(map(str, range(len(rows))))
-    return [node_of(name, x, y, flag) for name, (x, y, flag) in zip(names, rows, strict=True)]
+    return [node_of(name, x, y, flag=flag) for name, (x, y, flag) in zip(names, rows, strict=True)]

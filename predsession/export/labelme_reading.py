@@ -17,7 +17,7 @@ from predsession.errors import PredSessionError, ProtocolError, SourceError
 from predsession.export.beside import with_copy
 from predsession.export.facts import OURS, Found, prediction_from
 from predsession.export.folders import files_below, picture_path, read_whole
-from predsession.export.growingmeta import GrowingMeta
+from predsession.export.growingmeta import GrowingMeta, ids_from
 from predsession.export.heads import upright_size
 from predsession.export.labelme import HIDDEN, box_of
 from predsession.prediction import Prediction
@@ -76,13 +76,17 @@ def _prediction(document: Fields, file: Path, number: int, growing: GrowingMeta)
     items = document.array(document.item.get("shapes"), "shapes")
     shapes = [_shape(Fields(item, f"shape {row}"), size) for row, item in enumerate(items)]
     objects = list(_objects(shapes, size))
-    ids = as_object(facts.get("class_ids"))
+    meta, ids = (
+        growing.with_numbers(ids_from(facts.get("class_ids")))
+        if facts
+        else (growing.with_titles(found.title for found, _ in objects), None)
+    )
     made = prediction_from(
         {**facts, "path": path, "tags": _tags(document, facts)},
         size,
         [found for found, _ in objects],
-        meta=growing.with_titles(found.title for found, _ in objects),
-        ids={title: value for title, value in ids.items() if isinstance(value, int)} if facts else None,
+        meta=meta,
+        ids=ids,
         index=number,
         name=beside.name,
         path=None,

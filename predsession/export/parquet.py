@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from predsession.errors import ItemError, MissingExtraError, PredSessionError, SourceError
+from predsession.export.growingmeta import KnownMeta, ids_from
 from predsession.export.losses import losses_of_pictures
 from predsession.export.spooled import Spooled
 from predsession.export.table import (
@@ -180,8 +181,8 @@ def read_parquet(path: Path) -> Iterator[Prediction]:
             missing = [name for name in COLUMNS if name not in names]
             if missing:
                 raise SourceError(f"{path}: no column {', '.join(missing)}")
-            meta = _meta(file.schema_arrow.metadata or {})
-            yield from predictions_of(_placed(path, file, has_json=RECORD in names), meta)
+            known = _known(file.schema_arrow.metadata or {})
+            yield from predictions_of(_placed(path, file, has_json=RECORD in names), known)
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"{path} cannot be read as Parquet ({error})") from None
 
@@ -205,10 +206,13 @@ def _placed(path: Path, file: pa.parquet.ParquetFile, *, has_json: bool) -> Iter
             number += 1
 
 
-def _meta(about: dict[bytes, bytes]) -> ModelMeta | None:
-    """Return the model's classes, where the file says them."""
+def _known(about: dict[bytes, bytes]) -> KnownMeta | None:
+    """Return the model's classes and their numbers, where the file says them."""
     try:
         said: JSONObject = as_object(loads(about.get(ABOUT, b"{}")))
-        return ModelMeta.from_json({"classes": as_list(said["classes"])})
-    except (ValueError, KeyError, PredSessionError):
+        classes = as_list(said["classes"])
+        meta = ModelMeta.from_json({"classes": classes})
+    except (ValueError, KeyError, RecursionError, PredSessionError):
         return None
+    numbers = (as_object(each).get("class_id") for each in classes)
+    return KnownMeta(meta, ids_from(dict(zip(meta.names, numbers, strict=True))))

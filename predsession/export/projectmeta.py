@@ -6,6 +6,9 @@ kind of its values; so annotations that were written before can be read with the
 
 from __future__ import annotations
 
+from predsession.export.classes import ClassTable
+from predsession.export.facts import OURS
+from predsession.export.growingmeta import ids_from
 from predsession.prediction import Prediction
 from predsession.wire.colors import color_text, named_color
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
@@ -15,6 +18,7 @@ from predsession.wire.skeleton import NODE_COLOR
 ANY = "any"
 NUMBER, TEXT, NOTHING = "any_number", "any_string", "none"
 _KINDS = frozenset((NUMBER, TEXT, NOTHING))
+_CLASS_IDS = "class_ids"
 
 
 class ProjectMeta:
@@ -27,11 +31,14 @@ class ProjectMeta:
     """
 
     def __init__(self, known: JSONObject) -> None:
-        self._rest = {key: value for key, value in known.items() if key not in ("classes", "tags")}
+        self._rest = {key: value for key, value in known.items() if key not in ("classes", "tags", OURS)}
         entries = [dict(as_object(each)) for each in as_list(known.get("classes"))]
         self._classes = {str(entry.get("title")): entry for entry in entries}
         self._tags = {str(tag.get("name")): dict(tag) for tag in map(as_object, as_list(known.get("tags")))}
         self._seen = {title for title, entry in self._classes.items() if entry.get("shape")}
+        # Their place in the file is not their number, where predictions bring the classes one by one.
+        self._numbers = ClassTable()
+        self._numbers.keep({number: title for title, number in numbers_of(known).items()})
         self._learnt: ModelMeta | None = None
         self._grown = False
 
@@ -48,6 +55,9 @@ class ProjectMeta:
         prediction : Prediction
             Brings them.
         """
+        known = len(self._numbers)
+        self._numbers.learn(prediction)
+        self._grown |= len(self._numbers) > known
         if prediction.meta is self._learnt:
             return
         self._learnt = prediction.meta
@@ -142,7 +152,25 @@ class ProjectMeta:
         self._grown = False
         own = {**ModelMeta().to_json(), "projectType": "images", **self._rest}
         classes: list[JSON] = [_readable(entry) for entry in self._classes.values()]
-        return {**own, "classes": classes, "tags": list(self._tags.values())}
+        numbers: dict[str, JSON] = {title: number for number, title in self._numbers.titles.items()}
+        ours = {OURS: {_CLASS_IDS: numbers}} if numbers else {}
+        return {**own, "classes": classes, "tags": list(self._tags.values()), **ours}
+
+
+def numbers_of(known: JSONObject) -> dict[str, int]:
+    """Return the numbers of a project's classes.
+
+    Parameters
+    ----------
+    known : JSON object
+        What ``meta.json`` holds.
+
+    Returns
+    -------
+    dict
+        By title; empty where it says none.
+    """
+    return ids_from(as_object(known.get(OURS)).get(_CLASS_IDS))
 
 
 def _readable(entry: JSONObject) -> JSONObject:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
 
@@ -25,8 +25,8 @@ from predsession.export.beside import with_copy
 from predsession.export.facts import OURS, facts_of
 from predsession.export.foldered import Foldered
 from predsession.export.folders import picture_path, read_whole, write_whole
-from predsession.export.growingmeta import GrowingMeta, ids_of
-from predsession.export.projectmeta import ProjectMeta
+from predsession.export.growingmeta import GrowingMeta, KnownMeta, ids_from, ids_of
+from predsession.export.projectmeta import ProjectMeta, numbers_of
 from predsession.export.sdkobjects import SdkObjects
 from predsession.export.target import Target, on_disk
 from predsession.prediction import Prediction
@@ -184,11 +184,10 @@ def read_supervisely(path: Path) -> Iterator[Prediction]:
     """
     is_dataset = not (path / META).is_file() and (path / ANNOTATIONS).is_dir()
     project = _project_above(path) if is_dataset else path
-    meta = _meta_of_pictures(project) if project else None
-    growing = GrowingMeta()
+    known = _known_of_pictures(project) if project else GrowingMeta()
     for number, file in enumerate(_of_dataset(path) if is_dataset else _annotations(path)):
         try:
-            yield _prediction(file, number, growing if meta is None else meta)
+            yield _prediction(file, number, known)
         except SourceError:
             raise
         except PredSessionError as error:
@@ -203,13 +202,14 @@ def _project_above(dataset: Path) -> Path | None:
     return above if (above / META).is_file() else None
 
 
-def _meta_of_pictures(project: Path) -> ModelMeta:
+def _known_of_pictures(project: Path) -> KnownMeta:
     """Read what a project says of its classes; refuse one whose annotations are of another kind."""
     document, meta = _meta(project)
     kind = document.get("projectType") or "images"
     if kind != "images":
         raise SourceError(f"{project}: a project of Supervisely of {kind}; only those of images can be read")
-    return meta
+    places = {title: number for number, title in enumerate(meta.names)}
+    return KnownMeta(meta, numbers_of(document) or places)
 
 
 def _annotations(folder: Path) -> Iterator[Path]:
@@ -237,7 +237,7 @@ def _picture(folder: Path, name: str) -> Path:
     return next(iter(sorted(folder.glob(f"{glob.escape(name)}.*"))), folder / name)
 
 
-def _prediction(file: Path, number: int, meta: ModelMeta | GrowingMeta) -> Prediction:
+def _prediction(file: Path, number: int, known: KnownMeta | GrowingMeta) -> Prediction:
     """Read one annotation."""
     annotation = dict(_document(file))
     if "frames" in annotation:
@@ -249,9 +249,12 @@ def _prediction(file: Path, number: int, meta: ModelMeta | GrowingMeta) -> Predi
     path = picture_path(said if isinstance(said, str) else "", beside, of_frame=is_frame)
     item: dict[str, JSON] = {key: value for key, value in facts.items() if key not in ("tags", "class_ids")}
     index = facts.get("index")
-    if isinstance(meta, GrowingMeta):
+    ids: Mapping[str, int] | None = None
+    if isinstance(known, KnownMeta) or "class_ids" in facts:
+        meta, ids = known.with_numbers(ids_from(facts.get("class_ids")))
+    else:
         titles = [as_object(each).get("classTitle") for each in as_list(annotation.get("objects"))]
-        meta = meta.with_titles(title for title in titles if isinstance(title, str))
+        meta = known.with_titles(title for title in titles if isinstance(title, str))
     made = Prediction.from_wire(
         {**item, "path": path, "annotation": annotation},
         meta=meta,
@@ -260,5 +263,4 @@ def _prediction(file: Path, number: int, meta: ModelMeta | GrowingMeta) -> Predi
         path=None,
         url=None,
     )
-    ids = {key: value for key, value in as_object(facts.get("class_ids")).items() if isinstance(value, int)}
-    return with_copy(replace(made, ids=ids) if "class_ids" in facts else made, beside)
+    return with_copy(replace(made, ids=ids), beside)

@@ -12,11 +12,11 @@ from itertools import repeat
 from operator import attrgetter
 
 from predsession.errors import PredSessionError, SourceError
+from predsession.export.growingmeta import GrowingMeta, KnownMeta
 from predsession.prediction import Prediction
 from predsession.wire.annotation import annotation_from_arrays
 from predsession.wire.geometry import Size
 from predsession.wire.jsontypes import JSON, JSONObject
-from predsession.wire.meta import ModelMeta
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +170,15 @@ def losses_of_ids(prediction: Prediction) -> Counter[str]:
     return +Counter({"ids of a library": int(any(each is not None for each in ids))})
 
 
-def predictions_of(rows: Iterable[Placed], meta: ModelMeta | None = None) -> Iterator[Prediction]:
+def predictions_of(rows: Iterable[Placed], known: KnownMeta | None = None) -> Iterator[Prediction]:
     """Put rows together.
 
     Parameters
     ----------
     rows : iterable of Placed
         Those of a prediction follow each other.
-    meta : ModelMeta or None
-        The model's classes; without it, those that a prediction has.
+    known : KnownMeta or None
+        The model's classes; without them, those that were met.
 
     Yields
     ------
@@ -193,15 +193,16 @@ def predictions_of(rows: Iterable[Placed], meta: ModelMeta | None = None) -> Ite
     """
     waiting: list[Placed] = []
     begun: dict[int, int] = {}
+    growing = GrowingMeta()
     for each in rows:
         if waiting and not _goes_on(waiting[-1].row, each.row):
-            yield _prediction(waiting, meta)
+            yield _prediction(waiting, known or growing)
             waiting = []
         if not waiting:
             _begin(each, begun)
         waiting.append(each)
     if waiting:
-        yield _prediction(waiting, meta)
+        yield _prediction(waiting, known or growing)
 
 
 def _goes_on(row: Row, following: Row) -> bool:
@@ -221,16 +222,17 @@ def _begin(placed: Placed, begun: dict[int, int]) -> None:
         )
 
 
-def _prediction(placed: list[Placed], meta: ModelMeta | None) -> Prediction:
+def _prediction(placed: list[Placed], known: KnownMeta | GrowingMeta) -> Prediction:
     """Make a prediction of its rows."""
     rows, first = [each.row for each in placed], placed[0].row
+    meta, ids = known.with_numbers({_title(each): each.row.class_id for each in placed})
     try:
         annotation = _boxes(rows)
         if placed[0].item is not None:
             annotation["objects"] = [each.item for each in placed]
         made = Prediction.from_wire(
             {"annotation": annotation, "frame_index": first.frame_index},
-            meta=meta or ModelMeta.from_names(list(dict.fromkeys(row.class_ for row in rows))),
+            meta=meta,
             index=first.index,
             name=first.name,
             path=first.path,
@@ -239,7 +241,7 @@ def _prediction(placed: list[Placed], meta: ModelMeta | None) -> Prediction:
         )
     except (ValueError, PredSessionError) as error:
         raise SourceError(f"{placed[0].where}: not a prediction ({error})") from None
-    return replace(made, ids={_title(each): each.row.class_id for each in placed})
+    return replace(made, ids=ids)
 
 
 def _title(placed: Placed) -> str:

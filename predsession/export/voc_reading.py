@@ -11,7 +11,7 @@ from predsession.errors import PredSessionError, SourceError
 from predsession.export.beside import with_copy
 from predsession.export.facts import Found, prediction_from
 from predsession.export.folders import files_below, picture_path, read_whole
-from predsession.export.growingmeta import GrowingMeta
+from predsession.export.growingmeta import GrowingMeta, ids_from
 from predsession.export.heads import upright_size
 from predsession.export.voc_list import ANNOTATIONS
 from predsession.prediction import Prediction
@@ -64,7 +64,11 @@ def _prediction(file: Path, number: int, growing: GrowingMeta) -> Prediction:
     found = [_found(each, row, plain=ours is None) for row, each in enumerate(root.iterfind("object"))]
     name, said = root.findtext("filename") or file.stem, root.findtext("path") or ""
     facts = {} if ours is None else _facts(ours)
-    ids = None if ours is None else _ids(ours)
+    meta, ids = (
+        growing.with_numbers(_ids(ours))
+        if ours is not None
+        else (growing.with_titles(each.title for each in found), None)
+    )
     beside = _beside(file, name)
     if facts and said == facts.get("url"):
         said = ""
@@ -73,7 +77,7 @@ def _prediction(file: Path, number: int, growing: GrowingMeta) -> Prediction:
         {**facts, "path": path},
         _size(root, beside if "frame_index" in facts or path is None else Path(path)),
         found,
-        meta=growing.with_titles(each.title for each in found),
+        meta=meta,
         ids=ids,
         index=number,
         name=name,
@@ -106,7 +110,7 @@ def _facts(ours: Element) -> Mapping[str, JSON]:
 
 def _ids(ours: Element) -> dict[str, int]:
     """Read the numbers of the classes that were found."""
-    return {each.text or "": int(each.get("id", "-1")) for each in ours.iterfind("class")}
+    return ids_from({each.text or "": int(each.get("id", "-1")) for each in ours.iterfind("class")})
 
 
 def _beside(file: Path, name: str) -> Path:

@@ -19,7 +19,7 @@ from predsession.errors import ProtocolError
 from predsession.prediction.conversion import Convertible
 from predsession.prediction.display import Loader
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
-from predsession.wire.meta import ModelMeta
+from predsession.wire.meta import CONFIDENCE, ModelMeta
 from predsession.wire.results import ResultItem, copied
 
 if TYPE_CHECKING:
@@ -152,14 +152,7 @@ class Prediction(Convertible):
         index = item.get("index")
         ids: dict[str, int] | None = None
         if meta is None:
-            known = [as_object(each) for each in as_list(item.get("class_info"))]
-            meta = ModelMeta.from_json({"classes": known})
-            numbers = [each.get("class_id") for each in known]
-            ids = {
-                title: number
-                for title, number in zip(meta.names, numbers, strict=True)
-                if isinstance(number, int) and abs(number) < 1 << 63
-            }
+            meta, ids = _told_classes([as_object(each) for each in as_list(item.get("class_info"))])
         number = index if isinstance(index, int) else 0
         made = cls.from_wire(item, meta=meta, index=number, name="", path=None, url=None, loader=loader)
         return replace(made, ids=ids)
@@ -356,6 +349,21 @@ class Prediction(Convertible):
             f"<Prediction {self.index} {self.name!r}: {self.size.width} x {self.size.height}, "
             f"{len(self)} object{'' if len(self) == 1 else 's'}{': ' if found else ''}{found}{more}>"
         )
+
+
+def _told_classes(told: list[JSONObject]) -> tuple[ModelMeta, dict[str, int]]:
+    """Read the classes that a prediction has written down, in the order of their numbers."""
+    numbers = [each.get("class_id") for each in told]
+    known = [
+        number if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 63 else None
+        for number in numbers
+    ]
+    order = sorted(range(len(told)), key=lambda row: (known[row] is None, known[row] or 0))
+    classes = ModelMeta.from_json({"classes": [told[row] for row in order]}).classes
+    numbered = zip(classes, (known[row] for row in order), strict=True)
+    return ModelMeta(classes, (CONFIDENCE,)), {
+        info.title: number for info, number in numbered if number is not None
+    }
 
 
 def _plain(title: str) -> str:
