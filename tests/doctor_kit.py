@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -60,26 +62,8 @@ def listening(
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    class Quiet(ThreadingHTTPServer):
-        """Reports no failed handshake: that is what the tests are about."""
-
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            """Say nothing."""
-
-    with Quiet(("127.0.0.1", 0), Handler) as server:
-        if context is not None:
-            server.socket = context.wrap_socket(
-                server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
+    with _quiet(Handler, context) as port:
+        yield port
 
 
 def found(examination: Examination, check: str) -> Finding:
@@ -94,3 +78,74 @@ def says(examination: Examination, check: str, verdict: Verdict, *words: str) ->
     assert one.verdict is verdict, one
     for word in words:
         assert word in " ".join((one.text, one.advice, *one.details)), one
+
+
+@contextmanager
+def proxy(
+    answer: Callable[[str, Mapping[str, str]], int | bytes],
+    *,
+    to: int = 0,
+    context: ssl.SSLContext | None = None,
+) -> Iterator[int]:
+    """Stand between on a free port: a way that `answer` opens, with 200, leads to a port of this machine."""
+
+    class Handler(BaseHTTPRequestHandler):
+        """Serves one connection."""
+
+        def do_CONNECT(self) -> None:
+            status = answer(self.path, self.headers)
+            if isinstance(status, bytes):
+                self.wfile.write(status)
+            elif status != 200:
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+            else:
+                self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                with socket.create_connection(("127.0.0.1", to)) as there:
+                    back = threading.Thread(target=_pour, args=(there, self.connection))
+                    back.start()
+                    _pour(self.connection, there)
+                    back.join()
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with _quiet(Handler, context) as port:
+        yield port
+
+
+def _pour(one: socket.socket, other: socket.socket) -> None:
+    """Pass on what one side says, until it is silent for good."""
+    with contextlib.suppress(OSError):
+        while block := one.recv(1 << 16):
+            other.sendall(block)
+    with contextlib.suppress(OSError):
+        other.shutdown(socket.SHUT_WR)
+
+
+@contextmanager
+def _quiet(handler: type[BaseHTTPRequestHandler], context: ssl.SSLContext | None) -> Iterator[int]:
+    """Serve on a free port."""
+
+    class Quiet(ThreadingHTTPServer):
+        """Reports no failed handshake: that is what the tests are about."""
+
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """Say nothing."""
+
+    with Quiet(("127.0.0.1", 0), handler) as server:
+        if context is not None:
+            server.socket = context.wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()

@@ -7,6 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 from predsession import errors
 from predsession.doctor.findings import Finding, bad, ok, warning
+from predsession.doctor.proxies import NOWHERE, look_at_its_own, past, told_of_proxy, wants_password
 from predsession.doctor.target import Target
 from predsession.doctor.wires import Tongue, for_grpc
 from predsession.http.auth import Secret, show_url
@@ -60,12 +61,11 @@ def look_at_failure(
     Finding
         A bad one.
     """
+    if target.proxy is not None:
+        return _failed_behind(error, target, timeout)
     if isinstance(error, errors.RequestTimeoutError):
         text = f"The server takes connections but gave no answer within {timeout:g} s."
         return bad("answer", text, "It hangs, or is overloaded: look at its log; restart it.")
-    if target.proxy is not None:
-        advice = f"Ask whoever runs the proxy, or add {target.host} to no_proxy to go past it."
-        return bad("answer", f"No answer came through the proxy: {error}", advice)
     tongue = spoken() if target.scheme == "http" else Tongue.UNKNOWN
     if tongue is Tongue.GRPC:
         return bad(
@@ -80,6 +80,19 @@ def look_at_failure(
         advice = "The port does speak HTTP: look at the server's log, or that of a proxy before it."
         return bad("answer", text, advice)
     return bad("answer", text, "Is it the right port? If so, look at the server's log.")
+
+
+def _failed_behind(error: errors.TransportError, target: Target, timeout: float) -> Finding:
+    """Say why no answer came through a proxy."""
+    if isinstance(error, errors.RequestTimeoutError):
+        text = f"No answer came through the proxy {target.shown_proxy} within {timeout:g} s."
+        return bad(
+            "answer", text, f"It hangs, or the server behind it: look at the logs of both. {past(target)}"
+        )
+    if isinstance(error, errors.ConnectError) and error.permanent:
+        return bad("answer", f"{error}", "That is no fault of the proxy's: look at what is named there.")
+    advice = f"Ask whoever runs the proxy, or add {target.host} to no_proxy to go past it."
+    return bad("answer", f"No answer came through the proxy {target.shown_proxy}: {error}", advice)
 
 
 def look_at_grpc(target: Target, tongue: Tongue) -> Finding:
@@ -130,6 +143,16 @@ def look_at_answer(reply: Reply, target: Target, *, token: str | None, options: 
     Finding
         Well if a run can go on.
     """
+    if target.proxy is not None and target.scheme == "http" and not is_of_protocol(reply):
+        # Over TLS it is the server's for sure, or a proxy's that looks into it, and knows CONNECT.
+        own = look_at_its_own(target, reply, nowhere=lambda: _quietly(ask_info, NOWHERE, None, options))
+        if own is not None:
+            return own
+    return told_of_proxy(target, _look(reply, target, token=token, options=options))
+
+
+def _look(reply: Reply, target: Target, *, token: str | None, options: ConnectionOptions) -> Finding:
+    """Say what the first answer means, whoever gave it."""
     status = reply.status
     if is_of_protocol(reply):
         front = reply.headers.get("server")
@@ -140,15 +163,12 @@ def look_at_answer(reply: Reply, target: Target, *, token: str | None, options: 
         return bad("answer", *_redirect(reply, target))
     if status in (401, 403):
         return bad("answer", *_no_entry(reply, token))
-    if status in (404, 405, 501):
-        return bad("answer", *_wrong_path(reply, target, token=token, options=options))
     if status == 407:
-        text = "The proxy wants a name and a password (407)."
-        return bad(
-            "answer", text, "Put them into the environment's http_proxy: http://name:password@host:port."
-        )
+        return bad("answer", *wants_password(target))
     if status == 429:
         return warning("answer", "The server asks to come back later (429).", "Try again in a minute.")
+    if 400 <= status < 500 or status == 501:
+        return bad("answer", *(_elsewhere(target, token=token, options=options) or _wrong_path(reply)))
     return bad("answer", *_failing(reply))
 
 
@@ -199,22 +219,28 @@ def _no_entry(reply: Reply, token: str | None) -> tuple[str, str]:
     return text, "Is it the token of this server? Quotes or a line break in the variable spoil it, too."
 
 
-def _wrong_path(
-    reply: Reply, target: Target, *, token: str | None, options: ConnectionOptions
-) -> tuple[str, str]:
-    """Look where the server is instead, for 404 and its like."""
-    text = f"There is a web server, but no inference server at this path ({reply.status})."
+def _elsewhere(target: Target, *, token: str | None, options: ConnectionOptions) -> tuple[str, str] | None:
+    """Look where the server is instead, or which other one is there; a Triton answers 404, an old one 400."""
     path = urlsplit(target.url).path
     parents = [path.rsplit("/", count)[0] for count in range(1, min(path.count("/"), _PARENTS) + 1)]
     root = target.url.removesuffix(path)
     for place in [root + parent for parent in parents]:
         found = _quietly(ask_info, Secret(place), token, options)
         if found is not None and is_of_protocol(found):
+            text = "There is a web server, but no inference server at this path."
             return text, f"The server is at {show_url(place)}: use that as the URL."
     oip = _quietly(lambda asked: asked.ask("GET", "v2/health/ready"), Secret(root), token, options)
     if oip is not None and oip.status == 200 and not oip.head.startswith("<"):
         advice = f"Use `predsession tensor info {show_url(root)}`, or the address of a server of images."
         return "The server speaks the Open Inference Protocol (Triton, MLServer), not that of jobs.", advice
+    return None
+
+
+def _wrong_path(reply: Reply) -> tuple[str, str]:
+    """Say what 404 and its like mean, where nothing better is known."""
+    if reply.status not in (404, 405, 501):
+        return _failing(reply)
+    text = f"There is a web server, but no inference server at this path ({reply.status})."
     if is_own_text(reply):
         text = f"The server says: {error_text(reply)} ({reply.status})"
     return text, "Check the path and the port; the base URL is the one below which get_session_info is."

@@ -1,23 +1,21 @@
-"""What the address means, and by which way it is reached: its text, its name, the proxies between."""
+"""What the address means: its text, its name, the proxy that it is reached through."""
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
-from predsession.doctor.findings import Finding, Verdict, bad, ok, warning
+from predsession.doctor.findings import Finding, bad, ok
 from predsession.errors import ConnectError
 from predsession.http.auth import Secret, check_endpoint, show_url
 from predsession.http.loopback import is_loopback
-from predsession.http.surroundings import environment_proxy, proxy_for
+from predsession.http.surroundings import proxy_for
 
 GRPC = frozenset({"grpc", "grpcs"})
 _PORTS = {"http": 80, "https": 443, "grpc": 8001, "grpcs": 8001}
-_PAST = "Correct the environment's http_proxy or https_proxy, or add {} to no_proxy to go past it."
 _WANTED = "Pass the server's base URL, such as http://192.168.1.20:8000."
 
 
@@ -57,6 +55,11 @@ class Target:
         return Secret(self.proxy if "://" in self.proxy else f"http://{self.proxy}")
 
     @property
+    def shown_proxy(self) -> str:
+        """The proxy, as it may be shown; empty where there is none."""
+        return show_url(self.next_url) if self.proxy is not None else ""
+
+    @property
     def next_hop(self) -> tuple[str, int]:
         """Host and port that a connection goes to: the proxy's, where there is one."""
         if self.proxy is None:
@@ -82,7 +85,7 @@ def read_target(url: str, proxies: Mapping[str, str] | None) -> tuple[Target | N
     Finding
         What is to be said of it.
     """
-    parts = _split(url.strip())
+    parts = split_url(url.strip())
     if parts is not None and parts.scheme in GRPC:
         return _grpc(parts)
     try:
@@ -93,13 +96,24 @@ def read_target(url: str, proxies: Mapping[str, str] | None) -> tuple[Target | N
     parts = urlsplit(endpoint)
     if any(each.isspace() for each in parts.netloc):
         return None, bad("address", *_no_address(url, parts))
+    if usable is not None and not _is_name(parts.hostname or ""):  # here nobody looks it up, who would notice
+        advice = "Look for a typing mistake: dots in a row, or more than 63 characters between two."
+        return None, bad("address", f"{parts.hostname} is no name that a host can have.", advice)
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     target = Target(Secret(endpoint), show_url(endpoint), parts.scheme, host, port, usable)
     where = "this machine" if is_loopback(host) else host
     return target, ok("address", f"{target.shown} means port {port} of {where}, over {parts.scheme.upper()}.")
 
 
-def _split(url: str) -> SplitResult | None:
+def _is_name(host: str) -> bool:
+    """Whether a host's name can be written as the name service, and HTTP, want it."""
+    try:
+        return ":" in host or bool(host.encode("idna"))
+    except UnicodeError:
+        return False
+
+
+def split_url(url: str) -> SplitResult | None:
     """Return the parts of a URL, None where it is none at all."""
     try:
         parts = urlsplit(url)
@@ -134,71 +148,10 @@ def _no_address(url: str, parts: SplitResult | None) -> tuple[str, str]:
     if "://" in text:
         advice = "Pass one that begins with http://, https://, or grpc:// for a look at the network alone."
         return f"{parts.scheme}:// is no way to speak with an inference server.", advice
-    if _split(f"http://{text}") is None:
+    if split_url(f"http://{text}") is None:
         return "The address cannot be read as a URL: its port or its brackets.", _WANTED
     shown = show_url(f"http://{text}")
     return "The address has no scheme: http:// or https:// is missing.", f"Did you mean {shown} ?"
-
-
-def look_at_proxy(target: Target, given: Mapping[str, str] | None) -> Finding:
-    """Say whether a proxy stands between, and whether it should.
-
-    Parameters
-    ----------
-    target : Target
-        Where to.
-    given : mapping or None
-        The proxies that were handed in; None for the environment's.
-
-    Returns
-    -------
-    Finding
-        A warning where a proxy stands before a private address.
-    """
-    named = environment_proxy(target.url)
-    if target.proxy is not None and _split(target.next_url) is None:
-        text = "The proxy that is named for this address cannot be read as a URL."
-        return bad("proxy", text, f"It must be like http://proxy:3128. {_PAST.format(target.host)}")
-    if target.proxy is not None:
-        source = "it was handed in" if given is not None else "the environment's http_proxy or https_proxy"
-        text = f"Requests go through the proxy {show_url(target.proxy)} ({source})."
-        if _is_private(target.host):
-            advice = f"If they should not, add {target.host} to the environment's no_proxy."
-            return warning("proxy", f"{text} {target.host} is an address of a private network.", advice)
-        return ok("proxy", text)
-    if named is None or given is not None:
-        return ok("proxy", "No proxy stands between.")
-    why = "this machine is never reached through one" if is_loopback(target.host) else "no_proxy excepts it"
-    return ok("proxy", f"The environment names a proxy, which is not used here: {why}.")
-
-
-def blamed_on_proxy(target: Target, finding: Finding) -> Finding:
-    """Return what was found on the way to a proxy as what is wrong with that, not with the server.
-
-    Parameters
-    ----------
-    target : Target
-        Where to, through a proxy or none.
-    finding : Finding
-        Of a name or a connection.
-
-    Returns
-    -------
-    Finding
-        Another one where a proxy cannot be reached.
-    """
-    if target.proxy is None or finding.verdict is not Verdict.BAD:
-        return finding
-    text = f"The proxy {show_url(target.next_url)} cannot be reached. {finding.text}"
-    return bad(finding.check, text, _PAST.format(target.host))
-
-
-def _is_private(host: str) -> bool:
-    """Whether a host is an address, or a bare name, that a company's proxy seldom knows."""
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return "." not in host or host.endswith((".local", ".internal", ".lan"))
 
 
 def resolve(host: str, port: int, *, patience: float) -> list[str]:

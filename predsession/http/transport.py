@@ -310,6 +310,7 @@ class HttpTransport:
         def note(answer: requests.Response, **_: object) -> None:
             connection = getattr(answer.raw, "connection", None)
             socket = getattr(connection, "sock", None)  # None where it was said that it will be closed
+            socket = getattr(socket, "socket", socket)  # TLS within that of a proxy
             names.add(object() if socket is None else socket.getsockname())
 
         self._pool.hooks["response"].append(note)

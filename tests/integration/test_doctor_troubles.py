@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -13,15 +14,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trustme
 from doctor_kit import Answer, found, info, listening, says
 from hypothesis import given
 from hypothesis import strategies as st
 from server_kit import Server
 
 from predsession.doctor import Verdict, examine, examining
-from predsession.doctor.target import look_at_proxy, read_target
+from predsession.doctor.proxies import look_at_proxy
+from predsession.doctor.target import read_target
 
 
 @contextmanager
@@ -103,11 +107,68 @@ def test_no_address_is_an_exception(text: str) -> None:
                 assert target.next_hop[1] > 0
 
 
-@pytest.mark.parametrize("seconds", [-1, 0, float("inf"), float("nan")])
-def test_no_time(seconds: float) -> None:
+@pytest.mark.parametrize("seconds", [-1, 0, float("inf"), float("nan"), 86401, "1", None, True])
+def test_no_time(seconds: Any) -> None:
     """A timeout that is none is the caller's mistake, told by its name before anything is sent."""
     with pytest.raises(ValueError, match="timeout must be"):
         examine("http://127.0.0.1:1", timeout=seconds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ({"url": None}, TypeError, "url must be a text, not NoneType"),
+        ({"url": b"http://127.0.0.1:1"}, TypeError, "url must be a text, not bytes"),
+        ({"token": 5}, TypeError, "token must be a text, not int"),
+        ({"token": b"secret-word"}, TypeError, "token must be a text, not bytes"),
+        ({"verify": None}, TypeError, "verify must be"),
+        ({"verify": 1}, TypeError, "verify must be"),
+        ({"proxies": "http://x"}, ValueError, "proxies must be a mapping"),
+        ({"proxies": {"http": None}}, TypeError, "proxies must map texts to texts"),
+        ({"on_finding": 5}, TypeError, "on_finding must be callable"),
+    ],
+)
+def test_arguments_of_another_kind(arguments: dict[str, Any], kind: type[Exception], words: str) -> None:
+    """Each is refused by its name before anything is sent, and no value that may be secret is repeated."""
+    with pytest.raises(kind, match=words) as caught:
+        examine(**{"url": "http://127.0.0.1:1", **arguments})
+    assert "secret-word" not in str(caught.value)
+
+
+def test_authorities_by_path(tmp_path: Path) -> None:
+    """A path of Python's kind is used, not passed over."""
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    with listening(context=context) as port:
+        says(examine(f"https://localhost:{port}", verify=tmp_path / "ca.pem"), "certificate", Verdict.OK)
+
+
+ESCAPES = "\x1b[31mred\x1b]0;pwned\x07\x9b1m\u202e"
+
+
+def test_what_a_terminal_would_take_for_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Classes, tasks, pages, wherever a server's words are printed, arrive as they are written, unheard."""
+    meta = {"classes": [{"title": ESCAPES, "shape": "rectangle", "color": "#112233"}], "tags": []}
+    monkeypatch.setattr("doctor_kit.META", json.dumps(meta).encode())
+    with listening() as port:
+        well = _printed(f"http://127.0.0.1:{port}")
+    assert r"red\x1b]0;pwned\x07\x9b1m\u202e" in "".join(well.split())
+    with listening(lambda _: (500, {}, ESCAPES.encode())) as port:
+        _printed(f"http://127.0.0.1:{port}")
+    with listening(lambda _: (200, {"Content-Type": "text/\x9b1m"}, b"")) as port:
+        _printed(f"http://127.0.0.1:{port}")
+
+
+def _printed(url: str) -> str:
+    """Return what the command prints, which has no sign but those that are seen, and ends of lines."""
+    command = [sys.executable, "-m", "predsession", "doctor", url]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False,
+                          env={**os.environ, "PYTHONUTF8": "1"})  # fmt: skip
+    assert [sign for sign in done.stdout if not sign.isprintable() and sign != "\n"] == []
+    assert "answer" in done.stdout, done
+    return done.stdout
 
 
 @pytest.mark.parametrize("token", ["secret\nword", "secret word", "s\u00e9cret"])
@@ -159,9 +220,10 @@ def test_authorities_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         )
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "gone.pem"))
         says(examine(url), "certificate", Verdict.BAD, "gone.pem", "cannot be read: No such file")
-        # Through a proxy the request itself is the only look there is.
         by_proxy = examine(f"https://{FAR}", proxies={"https": url.replace("https", "http")})
-        says(by_proxy, "answer", Verdict.BAD, "gone.pem")
+        says(by_proxy, "certificate", Verdict.BAD, "gone.pem")
+        says(examine(url, verify=""), "certificate", Verdict.BAD, "cannot be read: No such file")
+        says(examine(url, verify=tmp_path / "no.pem"), "certificate", Verdict.BAD, "no.pem", "cannot be read")
 
 
 def test_a_redirect_to_a_path() -> None:
