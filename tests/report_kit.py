@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -85,10 +86,12 @@ def visiting(browser: Browser) -> Iterator[Visiting]:
     """Open reports, each in a browser profile of its own."""
     contexts = []
 
-    def go(path: Path, *, width: int = 1200, dark: bool = False) -> Visit:
+    def go(path: Path, *, width: int = 1200, dark: bool = False, touch: bool = False) -> Visit:
         contexts.append(
             browser.new_context(
-                viewport={"width": width, "height": 800}, color_scheme="dark" if dark else "light"
+                viewport={"width": width, "height": 800},
+                color_scheme="dark" if dark else "light",
+                has_touch=touch,
             )
         )
         visit = Visit(contexts[-1].new_page())
@@ -104,6 +107,45 @@ def overflow(page: Page) -> int:
     """Return by how many pixels a page is wider than its window."""
     wide: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return wide
+
+
+ACCENT = "getComputedStyle(document.querySelector('#histogram rect.in')).fill"
+_AROUND = 8  # CSS pixels: what lies around an element, or within its edge, is its ring
+
+
+def ringed(element: Locator) -> list[float]:
+    """Return how much of each side of an element is seen to have a line in the accent's colour.
+
+    Parameters
+    ----------
+    element : Locator
+        In the window.
+
+    Returns
+    -------
+    list of float
+        Left, top, right, bottom: the share of that side that the best line of pixels near it covers.
+    """
+    page = element.page
+    page.wait_for_function(SETTLED)
+    box = element.bounding_box()
+    left, top = max(box["x"] - _AROUND, 0), max(box["y"] - _AROUND, 0)
+    right, bottom = box["x"] + box["width"] + _AROUND, min(box["y"] + box["height"] + _AROUND, 800)
+    clip = {"x": left, "y": top, "width": right - left, "height": bottom - top}
+    seen = np.asarray(Image.open(io.BytesIO(page.screenshot(clip=clip))).convert("RGB")).astype(int)
+    accent = [int(part) for part in re.findall(r"\d+", page.evaluate(ACCENT))]
+    marked = (abs(seen - accent) < 12).all(axis=2)
+    inner = marked[_AROUND:-_AROUND, _AROUND:-_AROUND]
+    band = 2 * _AROUND
+    across, down = marked[:, _AROUND:-_AROUND].sum(axis=1), marked[_AROUND:-_AROUND].sum(axis=0)
+    height, width = inner.shape
+    sides = (
+        down[:band].max() / height,
+        across[:band].max() / width,
+        down[-band:].max() / height,
+        across[-band:].max() / width,
+    )
+    return [round(float(side), 2) for side in sides]
 
 
 def pictures(folder: Path) -> list[Prediction | ItemError]:

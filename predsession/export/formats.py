@@ -5,6 +5,7 @@ To add one: write a file with a writer and, where it holds what a prediction nee
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,9 @@ class Format:
         What reads a path; None where the format does not hold what a prediction needs.
     takes_images : bool
         Whether pictures can be put beside it.
+    index : str or None
+        The file's name where the path is that of a folder: without its suffix, such a file would not be
+        opened as what it is. None where any name will do.
     """
 
     name: str
@@ -43,6 +47,34 @@ class Format:
     write: Callable[[Target], Writer]
     read: Callable[[Path], Outcomes] | None
     takes_images: bool = False
+    index: str | None = None
+
+    def place(self, path: Path) -> Path:
+        """Return the file or folder that is written where the user names a path.
+
+        Parameters
+        ----------
+        path : Path
+            As it was named.
+
+        Returns
+        -------
+        Path
+            For a format with an `index`, and a path without its suffix: that file in the folder. A pipe or a
+            device is no folder.
+        """
+        if self.index is None or path.suffix.lower() in self.suffixes or _is_special(path):
+            return path
+        return path / self.index
+
+
+def _is_special(path: Path) -> bool:
+    """Whether there is something that is neither file nor folder."""
+    try:
+        kind = path.stat().st_mode
+    except (OSError, ValueError):  # there is nothing, or its writer tells what is wrong
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
 
 
 def _write_jsonl(target: Target) -> Writer:
@@ -160,7 +192,7 @@ FORMATS = {
     each.name: each
     for each in (
         Format("jsonl", "JSON lines, one a prediction", (".jsonl", ".ndjson"), _write_jsonl, _read_jsonl),
-        Format("html", "one page to look at", (".html", ".htm"), _write_html, None),
+        Format("html", "one page to look at", (".html", ".htm"), _write_html, None, index="index.html"),
         Format("csv", "a table of boxes, a row an object", (".csv",), _write_csv, _read_csv),
         Format(
             "parquet",

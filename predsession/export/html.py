@@ -7,7 +7,8 @@ Invariant: what was written by half can be opened. The page's head, style and sc
 for each outcome as it comes, so that memory stays flat and a run that was killed leaves a page that shows
 what it had.
 
-A picture takes at most 8 KB, outlines at most 8 KB more, and each object about 40 bytes.
+A picture takes at most 8 KB, its outlines and its tags at most 8 KB each, and each object about 40 bytes; of
+more than 1,000 in a picture, the others about 12.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import base64
 import hashlib
 import html
 import json
+import math
 import os
 import re
 import stat
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -27,6 +30,7 @@ from predsession.errors import ItemError, PredSessionError, SourceError
 from predsession.export.classes import ClassTable
 from predsession.export.held import HeldFile
 from predsession.export.sketches import Sketch, sketch_of
+from predsession.export.table import losses_of_ids
 from predsession.export.target import Existing, Target, on_disk
 from predsession.export.thumbnails import KIND, packed, small_picture
 from predsession.export.writing import Closing
@@ -35,7 +39,7 @@ from predsession.wire.colors import color_text
 from predsession.wire.jsontypes import JSON, JSONObject
 
 _FOLDER = Path(__file__).parent / "page"
-_SCRIPTS = ("data", "drawing", "choosing", "grid", "detail", "main")
+_SCRIPTS = ("data", "drawing", "choosing", "grid", "labels", "detail", "failures", "main")
 _BLOCK = 64
 """Outcomes in one block of data: a browser is spared one text of many megabytes."""
 _OPEN, _SHUT = '<script type="application/json" class="data">\n', "</script>\n"
@@ -133,7 +137,9 @@ class HtmlWriter(Closing):
         except PredSessionError as error:
             self.left_out["damaged predictions"] += 1
             return [_line({"item": _failure(outcome, str(error))})]
-        self.left_out.update(sketch.left_out)
+        self.left_out.update(sketch.left_out + losses_of_ids(outcome))
+        self.left_out["further data"] += bool(outcome.data)
+        self.left_out = +self.left_out
         new = dict.fromkeys(title for title in outcome.classes if title not in self._told)
         self._told.update(new)
         return [
@@ -153,10 +159,11 @@ class HtmlWriter(Closing):
             "path": prediction.path or prediction.url,
             "frame": prediction.frame_index,
             "seconds": prediction.timestamp,
+            "tags": sketch.tags or None,
             "size": list(prediction.size),
             "file": _address(prediction, self._path),
             "objects": sketch.objects,
-            "hidden": sketch.left_out["objects"] or None,
+            "further": sketch.further or None,
         }
         try:
             item["thumb"] = base64.b64encode(packed(small_picture(prediction))).decode("ascii")
@@ -203,7 +210,20 @@ def _reason(text: str) -> str:
 
 def _line(value: JSONObject) -> str:
     """Return a line of JSON that can stand in a script: in ASCII, and nothing in it looks like markup."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c") + "\n"
+    try:
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except ValueError:  # a browser would refuse the line, and with it the picture
+        text = json.dumps(_finite(value), separators=(",", ":"))
+    return text.replace("<", "\\u003c") + "\n"
+
+
+def _finite(value: JSON) -> JSON:
+    """Return a value without the numbers that JSON has no word for: what is not finite is not known."""
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _name(prediction: Prediction, root: str | None) -> str:

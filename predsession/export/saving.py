@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from predsession.errors import ItemError, SourceError
@@ -74,8 +74,9 @@ class Saving:
     """
 
     def __init__(self, target: Target, format: str | None = None) -> None:  # noqa: A002 - the user's word
-        self._target = target
         self._format = find_format(format, target.path)
+        target = replace(target, path=self._format.place(target.path))
+        self._target = target
         if target.images not in (None, "copy", "link"):
             raise ValueError(f"images must be 'copy', 'link' or None, not {target.images!r}")
         places = (target.path, partial_path(target.path))
@@ -141,7 +142,8 @@ def save_predictions(
     predictions : iterable of Prediction or ItemError
         From a session, `read_predictions`, or anywhere else.
     path : str or PathLike
-        The file, or the folder for formats of many files.
+        The file, or the folder for formats of many files. A page whose name does not end in ``.html`` is
+        ``index.html`` in that folder.
     format : str or None
         ``"jsonl"``, ``"csv"``, ``"coco"``, ...: docs/exports.md has all. Without it, what the suffix says.
     overwrite : bool

@@ -1,7 +1,8 @@
 """What was found in a picture, in as few numbers as a small drawing of it needs.
 
 Invariant: the outlines of one picture have at most `MOST_POINTS` points together, and at most `MOST_OBJECTS`
-objects are kept, those with the best scores; what is left out is counted.
+objects are kept, those with the best scores; what is left out is counted. Of each object that is not kept,
+class and score are, so that whatever is asked of the page, its counts are those of all objects.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from predsession.export.facts import SCORE_TAGS
+from predsession.export.facts import without_score
 from predsession.export.outlines import MASKS
+from predsession.export.pagetags import TagRoom
 from predsession.export.thumbnails import SIDE
 from predsession.prediction import Prediction
 from predsession.prediction.display import BOXED
+from predsession.wire.fields import Tag
 from predsession.wire.figures import Figure
 from predsession.wire.geometry import MaskCrop
 from predsession.wire.jsontypes import JSON
@@ -42,13 +45,19 @@ class Sketch:
     Parameters
     ----------
     objects : list of JSON
-        ``[class, score, x1, y1, x2, y2, track, figure]``, without what is None at the end. The best score
-        first.
+        ``[class, score, x1, y1, x2, y2, track, figure, tags]``, without what is None at the end. The best
+        score first.
+    further : list of JSON
+        Of the objects that are too many: ``[class, [score, count], [score, count], ...]``, a list a class.
+    tags : list of JSON
+        Of the picture: ``[name]`` or ``[name, value]``; those of objects alike.
     left_out : Counter
-        What is not in it: ``objects``, ``outlines``.
+        What is not in it: ``objects``, ``outlines``, ``tags``, ``hidden keypoints``.
     """
 
     objects: list[JSON] = field(default_factory=list)
+    further: list[JSON] = field(default_factory=list)
+    tags: list[JSON] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -71,27 +80,48 @@ def sketch_of(prediction: Prediction, number: Callable[[str], int]) -> Sketch:
     Raises
     ------
     ProtocolError
-        If an object is damaged.
+        If an object or a tag is damaged.
     """
     digits = 1 if max(prediction.size) < 2000 else 0
     boxes = np.round(prediction.boxes.astype(np.float64), digits)
     order = np.argsort(-prediction.scores, kind="stable").tolist()
-    hand = _Hand(prediction, digits)
-    sketch = Sketch()
-    sketch.left_out["objects"] = max(len(order) - MOST_OBJECTS, 0)
+    hand, room = _Hand(prediction, digits), TagRoom()
+    sketch = Sketch(tags=room.take(prediction.tags))
     tracks = prediction.track_ids
     for row in order[:MOST_OBJECTS]:
-        scored = any(tag.name in SCORE_TAGS for tag in prediction.object_tags[row])
-        score = round(float(prediction.scores[row]), 4) if scored else None
+        tags, score = _tags_and_score(prediction, row)
         track = None if tracks is None or tracks[row] < 0 else int(tracks[row])
         entry: list[JSON] = [number(prediction.classes[row]), score, *_plain(boxes[row])]
-        entry += [track, hand.figure(row) or None]
+        entry += [track, hand.figure(row) or None, room.take(tags) or None]
         while len(entry) > 6 and entry[-1] is None:
             entry.pop()
         sketch.objects.append(entry)
-    sketch.left_out["outlines"] = hand.left_out
-    sketch.left_out = +sketch.left_out
+    further = order[MOST_OBJECTS:]
+    sketch.further = _further(prediction, further, number)
+    sketch.left_out = +Counter(
+        {
+            "objects": len(further),
+            "outlines": hand.left_out,
+            "hidden keypoints": hand.hidden,
+            "tags": room.left_out + sum(len(_tags_and_score(prediction, row)[0]) for row in further),
+        }
+    )
     return sketch
+
+
+def _tags_and_score(prediction: Prediction, row: int) -> tuple[list[Tag], float | None]:
+    """Return an object's tags without its score, and its score; None where the model gave none."""
+    tags, scored = without_score(prediction.object_tags[row])
+    return tags, round(float(prediction.scores[row]), 4) if scored else None
+
+
+def _further(prediction: Prediction, rows: Sequence[int], number: Callable[[str], int]) -> list[JSON]:
+    """Count objects by class and score."""
+    counts: dict[int, Counter[float | None]] = {}
+    for row in rows:
+        found = counts.setdefault(number(prediction.classes[row]), Counter())
+        found[_tags_and_score(prediction, row)[1]] += 1
+    return [[each, *([score, count] for score, count in scores.items())] for each, scores in counts.items()]
 
 
 class _Hand:
@@ -102,13 +132,16 @@ class _Hand:
         self._digits = digits
         self._pixel = max(1.0, max(prediction.size) / SIDE)  # of a thumbnail, in pixels of the picture
         self._left = MOST_POINTS
-        self.left_out = 0
+        self.left_out = self.hidden = 0
 
     def figure(self, row: int) -> dict[str, JSON]:
         """Return what is drawn beside the box; nothing where that is all."""
         figure: dict[str, JSON] = {}
         if self._prediction.shapes[row] not in BOXED:
             figure["unboxed"] = 1
+        if self._prediction.keypoints.size:
+            nodes = Figure(self._prediction.result.objects[row], row).nodes()
+            self.hidden += sum(not node.visible for node in nodes)
         closed, open_, dots = self._closed(row), self._open(row), self._dots(row)
         # Half of what is left, so that one object with a ragged edge leaves something to the others.
         allowed = min(max(self._left // 2, _FEWEST), self._left)

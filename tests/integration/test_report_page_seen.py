@@ -209,7 +209,7 @@ def test_facts_are_whole_on_a_phone(visit: Visiting, tmp_path: Path) -> None:
     here = visit(tmp_path / "r.html", width=400)
     here.cards.first.click()
     expect(here.page.locator("#detail-facts")).to_contain_text(path.name)
-    for place in ("#detail-name", ".facts"):
+    for place in ("#detail-name", "#detail-facts"):
         hidden = here.page.locator(place).evaluate(
             "each => [each.scrollWidth - each.clientWidth, "
             "getComputedStyle(each).overflowY !== 'auto' && each.scrollHeight - each.clientHeight]"

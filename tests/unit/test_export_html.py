@@ -287,7 +287,7 @@ def test_every_geometry_is_drawn() -> None:
     made = zoo()
     sketch = sketch_of(made, lambda title: made.meta.class_id(title))
     assert len(sketch.objects) == len(made)
-    assert not sketch.left_out
+    assert sketch.left_out == {"hidden keypoints": 1}
     figures = {}
     for entry in sketch.objects:
         row = made.meta.names[entry[0]]
@@ -362,14 +362,15 @@ def test_crowd_is_bounded_and_counted(tmp_path: Path) -> None:
     outlined = Prediction.from_arrays(size=(300, 300), polygons=stars)
     writer = written(tmp_path / "r.html", crowd, outlined)
     first, second = items(tmp_path / "r.html")
-    assert (len(first["objects"]), first["hidden"]) == (MOST_OBJECTS, 5)
+    assert len(first["objects"]) == MOST_OBJECTS
     assert min(entry[1] for entry in first["objects"]) > scores[4]
+    assert first["further"] == [[0, *([round(score, 4), 1] for score in scores[4::-1].tolist())]]
     figures = [entry[7] for entry in second["objects"] if len(entry) > 7]
     used = sum(len(figure["rings"][0]) // 2 for figure in figures)
     assert 0 < used <= MOST_POINTS
     assert len(second["objects"]) == 40 == len(figures) + writer.left_out["outlines"]
     assert writer.left_out["objects"] == 5
-    assert "hidden" not in second
+    assert "further" not in second
     assert len(json.dumps(first)) < 60 * MOST_OBJECTS
 
 

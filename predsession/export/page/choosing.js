@@ -5,8 +5,8 @@ const BARS = 40;
 /** Return the range of all scores: 0 to 1, unless some lie outside of it. */
 function scoreRange(items) {
   let [low, high] = [0, 1];
-  for (const { objects } of items) {
-    for (const { score } of objects) {
+  for (const { objects, further } of items) {
+    for (const { score } of [...objects, ...further]) {
       if (score === null) continue;
       low = Math.min(low, score);
       high = Math.max(high, score);
@@ -21,20 +21,23 @@ function scorePasses(score, { least, most }, { low, high }) {
   return (least <= low || score >= least) && (most >= high || score <= most);
 }
 
-/** Keep of each item the objects that pass, and count what the controls show: of the items that are asked for. */
+/** Keep of each item the objects that pass, drawn or not, and count what the controls show: of the items that are asked for. */
 function sift(report, wish) {
   const { range } = report;
   const asked = askedFor(wish);
   const counts = { bars: new Array(BARS).fill(0), classes: new Map(), unscored: 0 };
   for (const item of report.items) {
     const passing = (object) => scorePasses(object.score, wish, range);
-    item.kept = item.objects.filter((object) => !wish.without.has(object.class) && passing(object));
+    const kept = (object) => !wish.without.has(object.class) && passing(object);
+    item.kept = item.objects.filter(kept);
+    item.keptFurther = item.further.filter(kept);
+    item.count = sumOf(item.kept) + sumOf(item.keptFurther);
     if (!asked(item)) continue;
-    for (const object of item.objects) {
+    for (const object of [...item.objects, ...item.further]) {
       const wanted = !wish.without.has(object.class);
-      if (passing(object)) counts.classes.set(object.class, (counts.classes.get(object.class) ?? 0) + 1);
-      if (wanted && object.score === null) counts.unscored += 1;
-      if (wanted && object.score !== null) counts.bars[barOf(object.score, range)] += 1;
+      if (passing(object)) counts.classes.set(object.class, (counts.classes.get(object.class) ?? 0) + object.count);
+      if (wanted && object.score === null) counts.unscored += object.count;
+      if (wanted && object.score !== null) counts.bars[barOf(object.score, range)] += object.count;
     }
   }
   return counts;
@@ -47,7 +50,7 @@ function barOf(score, { low, high }) {
 const KINDS = {
   all: () => true,
   some: () => true,
-  none: (item) => !item.failed && item.kept.length === 0,
+  none: (item) => !item.failed && item.count === 0,
   failed: (item) => item.failed,
   gone: (item) => !item.failed && item.thumb === null,
 };
@@ -66,7 +69,7 @@ function choose(report, wish) {
   // A filter of objects asks for what has some; without one, everything is there, failures too.
   const needed = wish.show === "some" || (wish.show === "all" && narrowed);
   const asked = askedFor(wish);
-  const chosen = report.items.filter((item) => asked(item) && (!needed || item.kept.length > 0));
+  const chosen = report.items.filter((item) => asked(item) && (!needed || item.count > 0));
   return chosen.sort(ORDERS[wish.sort](wish.descending ? -1 : 1));
 }
 
@@ -74,7 +77,7 @@ const COLLATOR = new Intl.Collator(undefined, { numeric: true });
 const ORDERS = {
   order: (sign) => (one, other) => sign * (one.order - other.order),
   name: (sign) => (one, other) => sign * COLLATOR.compare(one.name, other.name) || one.order - other.order,
-  count: (sign) => byNumber(sign, (item) => (item.failed ? null : item.kept.length + item.hidden)),
+  count: (sign) => byNumber(sign, (item) => (item.failed ? null : item.count)),
   best: (sign) => byNumber(sign, (item) => extreme(item, Math.max)),
   worst: (sign) => byNumber(sign, (item) => extreme(item, Math.min)),
 };
@@ -93,6 +96,6 @@ function byNumber(sign, number) {
   };
 }
 
-function extreme({ kept }, pick) {
-  return kept.reduce((so_far, { score }) => (score === null ? so_far : so_far === null ? score : pick(so_far, score)), null);
+function extreme({ kept, keptFurther }, pick) {
+  return [...kept, ...keptFurther].reduce((so_far, { score }) => (score === null ? so_far : so_far === null ? score : pick(so_far, score)), null);
 }

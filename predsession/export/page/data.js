@@ -20,7 +20,7 @@ function takeLine(report, line) {
   }
   if (said.class) {
     const [number, title, color] = said.class;
-    report.classes.set(number, { number, title, color, total: 0 });
+    report.classes.set(number, { number, title: isBlank(title) ? "(no name)" : title, color, total: 0 });
   }
   if (said.item) report.items.push(itemOf(said.item, report));
   if (said.end) report.complete = true;
@@ -28,11 +28,13 @@ function takeLine(report, line) {
 
 function itemOf(said, { items, classes }) {
   const objects = (said.objects ?? []).map(objectOf);
-  for (const object of objects) classes.get(object.class).total += 1;
+  const further = (said.further ?? []).flatMap(furtherOf);
+  for (const { class: number, count } of [...objects, ...further]) classes.get(number).total += count;
+  const index = said.index < 0 ? null : said.index; // an error that was made of a message alone knows none
   return {
     order: items.length,
-    index: said.index,
-    name: said.name || `item ${said.index}`,
+    index,
+    name: nameIn(said, index),
     path: said.path ?? "",
     frame: said.frame ?? null,
     seconds: said.seconds ?? null,
@@ -42,13 +44,37 @@ function itemOf(said, { items, classes }) {
     file: said.file ?? null,
     failed: "error" in said,
     reason: said.error ?? said.gone ?? null,
-    hidden: said.hidden ?? 0,
+    tags: said.tags ?? [],
     objects,
+    further,
+    total: sumOf(objects) + sumOf(further),
     kept: objects,
+    keptFurther: further,
+    count: 0,
   };
 }
 
+/** Return an item's name: where it has none, the end of its path, or its place. */
+function nameIn({ name, path }, index) {
+  const said = [name, path?.split("/").at(-1)].find((text) => text && !isBlank(text));
+  return said ?? (index === null ? "(no name)" : `item ${index}`);
+}
+
+/** Whether a text is nothing that can be seen. */
+function isBlank(text) {
+  return !/[^\s\p{Cc}\p{Cf}]/u.test(text);
+}
+
+function sumOf(objects) {
+  return objects.reduce((sum, { count }) => sum + count, 0);
+}
+
 /** The sides of a box are x1, y1, x2, y2, half-open, in pixels of the picture; a figure's points are flat. */
-function objectOf([number, score, x1, y1, x2, y2, track, figure]) {
-  return { class: number, score, box: [x1, y1, x2, y2], track: track ?? null, figure: figure ?? {} };
+function objectOf([number, score, x1, y1, x2, y2, track, figure, tags]) {
+  return { class: number, score, count: 1, box: [x1, y1, x2, y2], track: track ?? null, figure: figure ?? {}, tags: tags ?? [] };
+}
+
+/** Objects that are counted and not drawn: of one class, how many have which score. */
+function furtherOf([number, ...pairs]) {
+  return pairs.map(([score, count]) => ({ class: number, score, count }));
 }

@@ -1,7 +1,5 @@
 // One picture, large: its objects drawn with their names, and as a table.
 
-const LABEL_PX = 13;
-const MOST_LABELS = 200;
 const MOST_ENLARGED = 4;
 
 class Detail {
@@ -71,8 +69,9 @@ class Detail {
     this.at = at;
     this.item = this.items[at];
     const { item } = this;
-    this.element.querySelector("#detail-name").textContent = nameOf(item);
-    this.element.querySelector("#detail-facts").textContent = factsOf(item, `${at + 1} of ${this.items.length.toLocaleString("en")}`);
+    const place = `${at + 1} of ${this.items.length.toLocaleString("en")}`;
+    this.element.querySelector("#detail-name").replaceChildren(...breakable(nameOf(item)));
+    this.element.querySelector("#detail-facts").replaceChildren(...breakable(factsOf(item, place)));
     // Not `disabled`: a button that has the focus would lose it, and with it the keys would go nowhere.
     this.element.querySelector("#previous").ariaDisabled = String(at === 0);
     this.element.querySelector("#next").ariaDisabled = String(at === this.items.length - 1);
@@ -80,7 +79,10 @@ class Detail {
     reason.hidden = !item.reason;
     reason.textContent = item.failed ? item.reason : `The picture is missing: ${item.reason}`;
     this.element.querySelector("#detail-note").textContent = noteOf(item);
+    this.element.querySelector("#detail-tags").replaceChildren(...tagsOf(item.tags));
     this.rows.parentElement.hidden = item.kept.length === 0;
+    this.element.querySelector("#object-keys").hidden = item.kept.length === 0;
+    this.element.querySelector("#picture-keys").hidden = this.items.length < 2;
     this.rows.parentElement.classList.toggle("untracked", item.kept.every(({ track }) => track === null));
     const stood = this.rows.contains(document.activeElement);
     this.rows.replaceChildren(...item.kept.map((object) => this.row(object)));
@@ -92,19 +94,32 @@ class Detail {
 
   /** Show the picture itself where it is still there and still has its size; else the thumbnail stays. */
   real(item) {
+    this.lead(item.file);
     if (!item.file) return;
     const real = html("img", { alt: this.image?.alt ?? "" });
     real.addEventListener("load", () => {
-      if (this.item !== item || real.naturalWidth !== item.width || real.naturalHeight !== item.height) return;
+      if (this.item !== item) return;
+      if (real.naturalWidth !== item.width || real.naturalHeight !== item.height) return this.lead(null);
       this.image = real;
       this.draw();
     });
+    real.addEventListener("error", () => this.item === item && this.lead(null));
     real.src = item.file;
   }
 
-  row({ class: number, score, box, track }) {
+  /** Lead to a file, or to none. */
+  lead(file) {
+    const original = this.element.querySelector("#original");
+    const stood = original === document.activeElement;
+    original.hidden = !file;
+    original.href = file ?? "";
+    if (stood && !file) this.element.querySelector("#found").focus(); // or the keys would go nowhere
+  }
+
+  row({ class: number, score, box, track, tags }) {
     const { title, color } = this.classes.get(number);
     const name = html("td", { title }, swatch(color), html("span", { className: "name", textContent: title }));
+    if (tags.length) name.append(html("ul", { className: "tags" }, ...tagsOf(tags)));
     const cells = [score === null ? "–" : score.toFixed(3), box.map((side) => side.toFixed(0)).join(", "), track ?? ""];
     const row = html("tr", { tabIndex: -1 }, name, ...cells.map((text) => html("td", { textContent: text })));
     row.children[1].className = row.children[3].className = "number";
@@ -125,8 +140,9 @@ class Detail {
     if (this.image) this.sheet.append(this.image);
     this.drawing = svg("svg", { width, height, "aria-hidden": "true" });
     this.drawing.append(...item.kept.map((object, row) => this.figure(object, row)).toReversed());
-    this.drawing.append(...this.labels(item.kept.slice(0, MOST_LABELS), width, height));
-    this.sheet.append(this.drawing);
+    this.names = svg("svg", { width, height, class: "names", "aria-hidden": "true" });
+    this.names.append(...labelsOf(item.kept, { classes: this.classes, scale: this.scale, wide: width, high: height, room: [stage.clientWidth, room] }));
+    this.sheet.append(this.drawing, this.names);
   }
 
   figure(object, row) {
@@ -134,58 +150,42 @@ class Detail {
     return svg("g", { "data-row": row }, ...strokes(traces, this.classes.get(object.class).color));
   }
 
-  /** Write names where no other name is; without a place one is left out, as the table has it too. */
-  labels(objects, width, height) {
-    const pen = (this.pen ??= document.createElement("canvas").getContext("2d"));
-    pen.font = `600 ${LABEL_PX}px system-ui, sans-serif`;
-    const taken = [];
-    return objects.flatMap((object, row) => {
-      const { title, color } = this.classes.get(object.class);
-      const text = [title.slice(0, 60), object.score?.toFixed(2), object.track === null ? null : `#${object.track}`].filter((part) => part != null).join("  ");
-      const size = [Math.min(Math.ceil(pen.measureText(text).width) + 10, width), LABEL_PX + 6];
-      const place = placeOf(object.box.map((side) => side * this.scale), size, [width, height], taken);
-      if (!place) return [];
-      taken.push([...place, ...size]);
-      const [x, y] = place;
-      const ground = svg("rect", { x, y, width: size[0], height: size[1], rx: 3, fill: color });
-      const name = svg("text", { x: x + 5, y: y + LABEL_PX, fill: isLight(color) ? "#101414" : "#ffffff" }, text);
-      return [svg("g", { class: "label", "data-row": row }, ground, name)];
-    });
-  }
-
   /** Bring one object out, or none. */
   point(row) {
     if (!this.drawing) return;
-    for (const part of this.drawing.children) {
+    for (const part of [...this.drawing.children, ...this.names.children]) {
       part.classList.toggle("faint", row !== null && Number(part.dataset.row) !== row);
     }
   }
 }
 
-/** Return the first free place for a label at a box: above it, inside it, below it. */
-function placeOf([x1, y1, , y2], [width, height], [wide, high], taken) {
-  const x = Math.min(Math.max(x1, 0), Math.max(wide - width, 0));
-  const rows = [y1 - height, y1, y1 + height, y2 - height, y2, y1 + 2 * height];
-  const inside = rows.map((y) => Math.min(Math.max(y, 0), Math.max(high - height, 0)));
-  const free = (y) => !taken.some(([a, b, w, h]) => x < a + w && a < x + width && y < b + h && b < y + height);
-  const y = inside.find(free);
-  return y === undefined ? null : [x, y];
-}
-
 function factsOf({ path, failed, width, height, frame, seconds, index }, place) {
-  const parts = [place, `index ${index}`];
+  const parts = [place];
+  if (index !== null) parts.push(`index ${index}`);
   if (!failed) parts.push(`${width} × ${height} pixels`);
   if (frame !== null && seconds !== null) parts.push(`${seconds.toFixed(3)} s`);
   if (path) parts.push(path);
   return parts.join(" · ");
 }
 
-function noteOf({ failed, objects, kept, hidden }) {
+/** Return a text that is broken behind the folders of a path, rather than within a name. */
+function breakable(text) {
+  return text.split(/(?<=\/)/).flatMap((part) => [part, html("wbr")]);
+}
+
+function noteOf({ failed, total, count, keptFurther }) {
   if (failed) return "";
-  const parts = [counted(kept.length, "object")];
-  if (kept.length < objects.length) parts.push(`${(objects.length - kept.length).toLocaleString("en")} hidden by the filters`);
-  if (hidden) parts.push(`${hidden.toLocaleString("en")} with the lowest scores are not in this page`);
+  const parts = [counted(count, "object")];
+  const further = sumOf(keptFurther);
+  if (further) parts.push(`${further.toLocaleString("en")} of them, with the lowest scores, ${further === 1 ? "is" : "are"} only counted`);
+  if (count < total) parts.push(`${(total - count).toLocaleString("en")} hidden by the filters`);
   return parts.join(" · ");
+}
+
+/** Return tags as items of a list. */
+function tagsOf(tags) {
+  const said = (text) => (isBlank(text) ? "(no name)" : text);
+  return tags.map(([name, ...value]) => html("li", { textContent: [said(name), ...value].join(": ") }));
 }
 
 function swatch(color) {

@@ -180,14 +180,14 @@ function namesOf(item) {
 }
 
 /** Say in a line what was found. */
-function spoken({ failed, reason, kept, hidden }, classes) {
+function spoken({ failed, reason, kept, keptFurther, count: all }, classes) {
   if (failed) return `failed: ${reason}`;
   const counts = new Map();
-  for (const { class: number } of kept) counts.set(number, (counts.get(number) ?? 0) + 1);
+  for (const { class: number, count } of [...kept, ...keptFurther]) counts.set(number, (counts.get(number) ?? 0) + count);
   const ranked = [...counts].sort((one, other) => other[1] - one[1]);
-  const parts = ranked.slice(0, 4).map(([number, count]) => `${classes.get(number).title.slice(0, 40)} ${count}`);
+  const parts = ranked.slice(0, 4).map(([number, count]) => `${classes.get(number).title.slice(0, 40)} ${count.toLocaleString("en")}`);
   if (ranked.length > 4) parts.push("…");
-  const total = counted(kept.length + hidden, "object");
+  const total = counted(all, "object");
   return parts.length ? `${total}: ${parts.join(", ")}` : total;
 }
 

@@ -10,10 +10,9 @@ function labelsOf(objects, { classes, scale, wide, high, room }) {
   pen.font = `600 ${LABEL_PX}px system-ui, sans-serif`;
   const taken = [];
   return objects.slice(0, MOST_LABELS).flatMap((object, row) => {
-    const { title, color } = classes.get(object.class);
-    const parts = [title.slice(0, 60), object.score?.toFixed(2), object.track === null ? null : `#${object.track}`];
-    const text = parts.filter((part) => part != null).join("  ");
-    const size = [Math.min(Math.ceil(pen.measureText(text).width) + 10, Math.max(wide, room[0])), LABEL_PX + 6];
+    const { color } = classes.get(object.class);
+    const [text, width] = labelOf(object, classes, Math.max(wide, room[0]));
+    const size = [width, LABEL_PX + 6];
     const ends = [endsFor(wide, size[0], room[0]), endsFor(high, size[1], room[1])];
     const place = placeOf(object.box.map((side) => side * scale), size, ends, taken);
     if (!place) return [];
@@ -23,6 +22,19 @@ function labelsOf(objects, { classes, scale, wide, high, room }) {
     const name = svg("text", { x: x + 5, y: y + LABEL_PX, fill: isLight(color) ? "#101414" : "#ffffff" }, text);
     return [svg("g", { class: "label", "data-row": row }, ground, name)];
   });
+}
+
+/** Return a label's text and width: of a class's name as much as there is room for. */
+function labelOf({ class: number, score, track }, classes, most) {
+  const title = classes.get(number).title.slice(0, 60);
+  const rest = [score?.toFixed(2), track === null ? null : `#${track}`].filter((part) => part != null);
+  const textOf = (name) => [name, ...rest].join("  ");
+  const widthOf = (text) => Math.ceil(pen.measureText(text).width) + 10;
+  let text = textOf(title);
+  for (let length = title.length - 1; widthOf(text) > most && length > 0; length -= 1) {
+    text = textOf(`${title.slice(0, length)}…`);
+  }
+  return [text, Math.min(widthOf(text), most)];
 }
 
 /** Return where a label may begin: within the picture if it fits there, else as far as the room goes. */

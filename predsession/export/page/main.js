@@ -1,7 +1,6 @@
 // The controls, and what they do.
 
 const PHONE = 760; // as in report.css
-const FIRST_FAILURES = 500; // a run may fail wholly, and the page opens quickly all the same
 const byId = (id) => document.getElementById(id);
 const report = readReport();
 report.range = scoreRange(report.items);
@@ -18,7 +17,7 @@ function refresh() {
   const counts = sift(report, wish);
   const chosen = choose(report, wish);
   grid.show(chosen);
-  const objects = chosen.reduce((sum, item) => sum + item.kept.length, 0);
+  const objects = sumOf(chosen);
   byId("shown").textContent = `${chosen.length.toLocaleString("en")} of ${counted(report.items.length, "item")} shown, ${counted(objects, "object")}`;
   byId("nothing").hidden = chosen.length > 0;
   byId("nothing").textContent = report.items.length ? "Nothing passes these filters." : "This report holds no picture.";
@@ -80,6 +79,9 @@ function tellScores() {
     byId(id).value = wish[id];
     byId(`${id}-value`).textContent = Number(wish[id]).toFixed(2);
   }
+  // Where the handles lie on one another, the pointer takes the upper: it must be the one that can still go.
+  const { low, high } = report.range;
+  byId("least").style.zIndex = wish.least - low > high - wish.most ? 1 : 0;
 }
 
 // Classes.
@@ -166,9 +168,9 @@ function layTotals() {
   const count = (test) => items.filter(test).length;
   const totals = [
     ["Pictures", count((item) => !item.failed)],
-    ["Objects", items.reduce((sum, item) => sum + item.objects.length + item.hidden, 0)],
+    ["Objects", items.reduce((sum, item) => sum + item.total, 0)],
     ["Classes", classRows.size],
-    ["Without objects", count((item) => !item.failed && !item.objects.length)],
+    ["Without objects", count((item) => !item.failed && !item.total)],
     ["Failed", count((item) => item.failed)],
     ["Picture missing", count((item) => !item.failed && !item.thumb)],
   ];
@@ -178,33 +180,6 @@ function layTotals() {
     return group;
   }));
 }
-
-function layFailures() {
-  const failed = report.items.filter((item) => item.failed || item.reason);
-  byId("failures").hidden = failed.length === 0;
-  byId("failures").open = failed.length > 0 && failed.length <= 3 && innerWidth >= PHONE;
-  byId("failures-title").textContent = `What failed: ${failed.length.toLocaleString("en")}`;
-  const rows = byId("failures").querySelector("tbody");
-  rows.replaceChildren(...failed.slice(0, FIRST_FAILURES).map(failureRow));
-  byId("more-failures").hidden = failed.length <= FIRST_FAILURES;
-  byId("more-failures").textContent = `Show all ${failed.length.toLocaleString("en")}`;
-  byId("more-failures").addEventListener("click", () => {
-    rows.replaceChildren(...failed.map(failureRow));
-    byId("more-failures").hidden = true;
-    rows.closest(".scroll").focus();
-  });
-}
-
-function failureRow({ index, name, path, reason, failed }) {
-  const texts = [index, name, path, failed ? reason : `no picture: ${reason}`];
-  const row = html("tr", {}, ...texts.map((text) => html("td", { textContent: text })));
-  row.firstChild.className = "number";
-  return row;
-}
-
-addEventListener("beforeprint", () => {
-  byId("failures").open = true;
-});
 
 function layScheme() {
   const schemes = [["system", "light dark"], ["light", "light"], ["dark", "dark"]];
@@ -221,7 +196,7 @@ layScores();
 layClasses();
 layBar();
 layTotals();
-layFailures();
+new Failures(byId("failures"), { items: report.items, open: innerWidth >= PHONE });
 if (!report.complete) {
   byId("cut").hidden = false;
   byId("cut").textContent = `The run that wrote this page was broken off. It holds the first ${counted(report.items.length, "item")}.`;
