@@ -87,6 +87,7 @@ class Server:
             self._close()
             raise RuntimeError(f"the server ended with {code}: {self.log}")
         announced = json.loads(line)
+        self.announced: dict[str, object] = announced
         self.url: str = announced["url"]
         self.grpc: list[str] = announced.get("grpc", [])
         self.oip: list[str] = announced.get("oip", [])

@@ -89,8 +89,11 @@ def _print(finding: Finding) -> None:
 
 def _laid_out(head: str, text: str) -> str:
     """Return a text in lines behind its head; names and addresses stay whole."""
+    from predsession.inputs.items import printable
+
+    # What a server says stands in it, and must not reach the terminal as a command.
     lines = textwrap.wrap(
-        text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head),
+        printable(text), _WIDTH, initial_indent=head, subsequent_indent=" " * len(head),
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
     return "\n".join(lines)

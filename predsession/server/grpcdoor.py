@@ -112,6 +112,8 @@ class GrpcDoor:
             tuple(grpc.method_handlers_generic_handler(name, dict(calls)) for name, calls in services.items())
         )
         keep_freed()
+        if not self.bound:  # what is behind it is spoken with over HTTP alone
+            return
         await self._server.start()
         _log.info("serving over gRPC on %s", ", ".join(self.bound))
 

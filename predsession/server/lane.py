@@ -45,6 +45,9 @@ class Desk(Protocol):
     async def lost(self, batches: Sequence[Order], reason: str, *, hung: bool) -> None:
         """Take back the batches of a worker that is gone; the first is the one it was computing."""
 
+    def left(self, batches: Sequence[Order], reason: str) -> None:
+        """Hear what a worker had in hand that is gone while the server ends; nobody computes it any more."""
+
     def available(self) -> None:
         """Hear that a new worker is there."""
 
@@ -77,6 +80,7 @@ class Lane:
         self._idle = asyncio.Event()
         self._idle.set()
         self._closing = False
+        self._ending = asyncio.Event()
         self._worker: WorkerProcess | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._hung = False
@@ -133,8 +137,12 @@ class Lane:
         """Look for work again."""
         self._wake.set()
 
+    def release(self) -> None:
+        """Hear that the server is about to end: a worker that is lost from now on has no successor."""
+        self._ending.set()
+
     async def run(self) -> None:
-        """Work, until cancelled."""
+        """Work, until cancelled, or until the worker is lost of a server that ends."""
         while True:
             assert self._worker is not None
             await self._work_with(self._worker)
@@ -144,21 +152,31 @@ class Lane:
             reason = f"no answer for {self._limits.batch:g} s" if hung else f"its process ended ({end})"
             lost, self._in_flight = list(self._in_flight), deque()
             self._idle.set()
+            if self._ending.is_set():
+                return self._desk.left(lost, reason)
             await self._desk.lost(lost, reason, hung=hung)
-            await self._relaunch()
+            if not await self._relaunch():
+                return self._desk.left([], reason)
             self._wake.set()
 
-    async def _relaunch(self) -> None:
-        """Start the next worker, however long that takes."""
-        for tries in range(1, 1 << 30):
+    async def _relaunch(self) -> bool:
+        """Start the next worker, however long that takes; whether there is one, which an end prevents."""
+        tries = 0
+        while not self._ending.is_set():
+            tries += 1
             try:
                 await self.launch()
             except ModelLoadError as error:
+                if self._ending.is_set():
+                    break
                 await self._desk.unavailable(error, tries)
-                await asyncio.sleep(min(_LONGEST_PAUSE_S, 0.25 * 2.0**tries))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(_LONGEST_PAUSE_S, 0.25 * 2.0**tries)):
+                        await self._ending.wait()
             else:
                 self._desk.available()
-                return
+                return True
+        return False
 
     async def _work_with(self, worker: WorkerProcess) -> None:
         """Feed one worker and take its answers until it is gone."""
@@ -212,6 +230,7 @@ class Lane:
     async def close(self) -> None:
         """Let the batch that is under way finish, within the grace, and end the worker."""
         self._closing = True
+        self.release()
         self._unwatch()
         await self.take_back(everything=True)
         with contextlib.suppress(TimeoutError):

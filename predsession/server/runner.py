@@ -144,6 +144,11 @@ class Runner:
         for lane in self._lanes:
             lane.wake()
 
+    def release(self) -> None:
+        """Hear that the server is about to end: no worker is started from now on."""
+        for lane in self._lanes:
+            lane.release()
+
     async def take_back(self) -> None:
         """Take back batches that no worker has begun and nobody needs, because their jobs were stopped."""
         if self._cache is None:
@@ -258,14 +263,27 @@ class Runner:
             again = [*culprit.singles(self._ids)]
         self._again.extendleft(reversed([*again, *rest]))
         if not again:
-            text = f"model {self.spec.name}: {reason}"
-            error: JSONObject = {"type": "ModelCrashError", "message": text, "traceback": ""}
+            error = self._crash(reason)
             if isinstance(culprit, ShotBatch):
                 self._count([error] * len(culprit))
                 culprit.fail(error)
             else:
                 await self._record(culprit, [Outcome(b"", error)] * len(culprit))
         self.wake()
+
+    def left(self, batches: Sequence[Order], reason: str) -> None:
+        """Answer those whose worker is gone while the server ends; jobs are left to its next life."""
+        error = self._crash(reason)
+        waiting = [] if self.ready else self._again
+        for batch in [*batches, *waiting]:
+            if isinstance(batch, ShotBatch):
+                batch.fail(error)
+        if not self.ready:
+            self.shots.fail(error)
+
+    def _crash(self, reason: str) -> JSONObject:
+        """Return the error of pictures whose worker is gone."""
+        return {"type": "ModelCrashError", "message": f"model {self.spec.name}: {reason}", "traceback": ""}
 
     def available(self) -> None:
         """Hear that a worker is there again."""

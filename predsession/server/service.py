@@ -175,6 +175,8 @@ class Service:
     def release(self) -> None:
         """Let held calls answer, because the server is about to end."""
         self.closing = True
+        for runner in self.runners.values():
+            runner.release()
         self.jobs.release()
 
     async def take_back(self) -> None:

@@ -202,8 +202,10 @@ def main() -> int:
     int
         The exit code.
     """
-    # Ctrl-C reaches the whole process group; it is the server that decides when a worker ends.
+    # Ctrl-C reaches the whole process group, and so does what ends a service; it is the server that decides
+    # when a worker ends. SIGTERM is heard and not ignored: what a model starts would ignore it, too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: None)
     _die_with_parent()
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")

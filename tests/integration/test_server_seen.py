@@ -234,3 +234,55 @@ def test_while_the_models_are_loaded(tmp_path: Path) -> None:
         (tmp_path / "go").touch()
         with starting.result() as server:
             assert requests.get(f"{server.url}/readyz", timeout=10).status_code == 200
+
+
+def test_sigterm_for_the_whole_group(tmp_path: Path) -> None:
+    """What ends a service reaches worker and server: what is under way is computed, nothing started."""
+    (tmp_path / "gated.py").write_text(
+        "import pathlib, time\n"
+        "from predsession.server.models.pixels import PixelNumbers\n"
+        "class Gated(PixelNumbers):\n"
+        "    def predict(self, images, settings):\n"
+        "        (pathlib.Path(__file__).parent / 'begun').touch()\n"
+        "        while not (pathlib.Path(__file__).parent / 'go').exists(): time.sleep(0.02)\n"
+        "        return super().predict(images, settings)\n"
+    )
+    arguments = (f"{tmp_path}/gated.py:Gated", "--data", str(tmp_path / "data"))
+    with Server(*arguments) as server, Caller(server.url) as caller:
+        (worker,) = server.workers()
+        uuid = caller.submit([png(7)])
+        until((tmp_path / "begun").exists, "the batch")
+        os.kill(worker, signal.SIGTERM)
+        server.process.terminate()
+        until(lambda: "ending" in server.log, "the signal")
+        (tmp_path / "go").touch()
+        assert server.wait() == 0
+        assert "its process ended" not in server.log
+        assert "Traceback" not in server.log
+    (tmp_path / "begun").unlink()
+    with Server(*arguments) as server, Caller(server.url) as caller:
+        assert numbers(caller.drain(uuid)[0]) == [7]
+        assert not (tmp_path / "begun").exists(), "it was computed before, and stored"
+
+
+def test_only_the_server_ends_its_worker() -> None:
+    """A SIGTERM for the worker alone does nothing; a program that a model starts is ended by one."""
+    with Server("pixels") as server, Caller(server.url) as caller:
+        (worker,) = server.workers()
+        os.kill(worker, signal.SIGTERM)
+        assert numbers([caller.upload([png(5)], endpoint="inference_image").json()]) == [5]
+        assert server.workers() == [worker]
+        assert metrics(caller).get('predsession_worker_restarts_total{model="pixels"}', 0) == 0
+        ignored = re.search(r"SigIgn:\s*(\w+)", Path(f"/proc/{worker}/status").read_text())
+        assert ignored is not None
+        assert not int(ignored[1], 16) >> (signal.SIGTERM - 1) & 1
+
+
+def test_tensors_over_http_alone() -> None:
+    """Without --oip-grpc nothing is said of gRPC, and no address of it is announced."""
+    with Server("pixels", "--oip", "--ephemeral") as server:
+        assert requests.get(f"{server.url}/v2/health/ready", timeout=10).status_code == 200
+        assert "oip" not in server.announced
+        assert server.terminate() == 0
+        assert "gRPC" not in server.log
+        assert "Traceback" not in server.log

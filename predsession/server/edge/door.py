@@ -55,6 +55,11 @@ class Door(GrpcDoor):
         calls, limits = self._calls, self._limits
         await self.start({SERVICE: {name: _handler(each, calls, limits) for name, each in METHODS.items()}})
 
+    def release(self) -> None:
+        """Hear that the server is about to end."""
+        if self._models is not None:
+            self._models.release()
+
     async def close(self) -> None:
         """End streams, let calls under way finish within the grace, and end registered models."""
         if self._calls is not None:

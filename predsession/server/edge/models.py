@@ -309,6 +309,11 @@ class Models:
             raise ModelError(f"Failed to update config: {error}") from None
         return shots.settings
 
+    def release(self) -> None:
+        """Have no worker of those that were registered started again: the server is about to end."""
+        for model in self:
+            model.runner.release()
+
     async def close(self) -> None:
         """End the workers of those that were registered, and wait for those that are ending."""
         registered = [model for model in self if model.registered]
