@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -98,28 +99,12 @@ def serve(config: ServerConfig, listener: socket.socket, *, ready: Ready | None 
 
 async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | None) -> None:
     """Start the parts, serve, end the parts."""
-    edge = None if config.edge is None else _edge_door(config.edge, config.limits)
-    service = Service.build(config)
-    tensor = None if config.oip is None else _tensor_door(config, service)
+    parts = _Parts.build(config)
     stdout = _put_aside_stdout() if config.oip is not None and config.announce else None
-    server = _Uvicorn(
-        uvicorn.Config(
-            make_app(service),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            timeout_keep_alive=_KEEP_ALIVE_S,
-            timeout_graceful_shutdown=_GRACE_S,
-            http=connections(config.limits),
-            ssl_certfile=config.door.certfile,
-            ssl_keyfile=config.door.keyfile,
-        )
-    )
+    server = _Uvicorn(_over_http(config, parts.service))
 
     def end() -> None:
-        service.release()
+        parts.release()
         server.should_exit = True
 
     loop = asyncio.get_running_loop()
@@ -134,17 +119,20 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
     _end_by_itself(end, signals=ready is None, stdin=config.follow_stdin)
 
     async def start() -> None:
-        await service.start()
-        if edge is not None:
-            await edge.open(service)
-        if service.oip is not None and tensor is not None:
-            await service.oip.start(service.runners)
-            await tensor.open()
-        bound = {name: door.bound for name, door in (("grpc", edge), ("oip", tensor)) if door is not None}
+        bound = await parts.start()
         await _announce(server, config, listener, tell, bound=bound, stdout=stdout)
 
     starting = asyncio.create_task(start())
-    starting.add_done_callback(lambda task: end() if not task.cancelled() and task.exception() else None)
+    failed: list[BaseException] = []
+
+    def look(task: asyncio.Task[None]) -> None:
+        # What fails after the signal to end fails because of it: workers get it, too.
+        error = None if task.cancelled() or parts.service.closing else task.exception()
+        if error is not None:
+            failed.append(error)
+            end()
+
+    starting.add_done_callback(look)
     try:
         # It answers from the first moment, if only that the models are being loaded.
         await server.serve(sockets=[listener])
@@ -153,12 +141,66 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
         try:
             await asyncio.gather(starting, return_exceptions=True)
         finally:
-            await asyncio.gather(*(door.close() for door in (edge, tensor) if door is not None))
-            if service.oip is not None:
-                await service.oip.close()
-            await service.close()
-    if not starting.cancelled():
-        starting.result()  # raises why the models could not be loaded
+            await parts.close()
+    if failed:
+        raise failed[0]  # why the models could not be loaded
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What there is beside the HTTP door."""
+
+    service: Service
+    edge: Door | None
+    tensor: TensorDoor | None
+
+    @classmethod
+    def build(cls, config: ServerConfig) -> _Parts:
+        """Make them, and take the addresses of the gRPC doors."""
+        edge = None if config.edge is None else _edge_door(config.edge, config.limits)
+        service = Service.build(config)
+        return cls(service, edge, None if config.oip is None else _tensor_door(config, service))
+
+    async def start(self) -> dict[str, Sequence[str]]:
+        """Load the models and open the doors; return where these are."""
+        await self.service.start()
+        if self.edge is not None:
+            await self.edge.open(self.service)
+        if self.service.oip is not None and self.tensor is not None:
+            await self.service.oip.start(self.service.runners)
+            await self.tensor.open()
+        doors = (("grpc", self.edge), ("oip", self.tensor))
+        return {name: door.bound for name, door in doors if door is not None and door.bound}
+
+    def release(self) -> None:
+        """Let held calls answer, and start no worker any more: the server is about to end."""
+        self.service.release()
+        if self.edge is not None:
+            self.edge.release()
+
+    async def close(self) -> None:
+        """End them, the doors first."""
+        await asyncio.gather(*(door.close() for door in (self.edge, self.tensor) if door is not None))
+        if self.service.oip is not None:
+            await self.service.oip.close()
+        await self.service.close()
+
+
+def _over_http(config: ServerConfig, service: Service) -> uvicorn.Config:
+    """Return how HTTP is spoken."""
+    return uvicorn.Config(
+        make_app(service),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_GRACE_S,
+        http=connections(config.limits),
+        ssl_certfile=config.door.certfile,
+        ssl_keyfile=config.door.keyfile,
+    )
 
 
 def _edge_door(config: EdgeDoor, limits: Limits) -> Door:
