@@ -95,10 +95,20 @@ def once(rewrite: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
 
 def live_jobs(url: str) -> int:
     """Return how many jobs have not ended on a server, by its own figures."""
-    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
-    live = [line for line in lines if line.startswith("predsession_jobs{") and not ENDED.search(line)]
+    live = [line for line in _figures(url) if line.startswith("predsession_jobs{") and not ENDED.search(line)]
     return sum(int(float(line.rpartition(" ")[2])) for line in live)
+
+
+def ended_early(url: str) -> bool:
+    """Whether a server has ended a job, by its own figures, before all of it was done."""
+    return any(
+        'stage="Cancelled"' in line for line in _figures(url) if line.startswith("predsession_jobs_total")
+    )
+
+
+def _figures(url: str) -> list[str]:
+    with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE) as answer:
+        return answer.read().decode().splitlines()
 
 
 INTERRUPTED = """

@@ -17,6 +17,11 @@ PATIENCE = 60.0
 """Seconds after which a file that nobody has taken away is no longer waited for."""
 
 
+def mark(gate: Path) -> Path:
+    """Return the file that is there once a picture has come to a gate that was shut."""
+    return gate.with_name(f"{gate.name}.held")
+
+
 class HeldNumbers(PixelNumbers):
     """Waits before each picture of ``hold_from`` or more, while the file ``hold_while`` is there."""
 
@@ -27,6 +32,7 @@ class HeldNumbers(PixelNumbers):
         """Wait, if that is wanted, and read the numbers."""
         gate, least = str(settings["hold_while"]), int(str(settings["hold_from"]))
         if gate and any((read_number(image) or 0) >= least for image in images):
+            mark(Path(gate)).touch()
             end = time.monotonic() + PATIENCE
             while Path(gate).exists() and time.monotonic() < end:
                 time.sleep(0.02)

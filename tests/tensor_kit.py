@@ -25,7 +25,10 @@ BOTH = (("scale", "Scale"), ("sums", "Sums"), ("add", "Add"), ("slow", "Slow"), 
 
 
 class Endless:
-    """Decoupled: goes on until nobody listens, and says so."""
+    """Decoupled: goes on until nobody listens, and says so.
+
+    Less than no seconds between two answers: until `tensor_models.leave` names the number without its sign.
+    """
 
     inputs: ClassVar[dict[str, Any]] = {"pause": ("FP32", [1])}
     outputs: ClassVar[dict[str, Any]] = {"i": ("INT64", [1])}
@@ -38,7 +41,10 @@ class Endless:
             while True:
                 yield {"i": np.array([number])}
                 number += 1
-                time.sleep(float(inputs["pause"][0]))
+                pause = float(inputs["pause"][0])
+                time.sleep(max(0, pause))
+                if pause < 0:
+                    tensor_models.wait_to_leave(round(-pause))
         finally:
             sys.stderr.write(f"endless ended after {number >= 0}\n")
             sys.stderr.flush()

@@ -122,6 +122,13 @@ def leave(number: int) -> None:
     _leave(number).touch()
 
 
+def wait_to_leave(number: int) -> None:
+    """Wait until `leave` says so."""
+    while not _leave(number).exists():
+        time.sleep(0.01)
+    _leave(number).unlink()
+
+
 def _leave(number: int) -> Path:
     return Path(tempfile.gettempdir()) / f"predsession-leave-{number}"
 
@@ -149,9 +156,7 @@ class Slow:
         sys.stdout.flush()
         time.sleep(max(0, seconds))
         if seconds < 0:
-            while not _leave(number).exists():
-                time.sleep(0.01)
-            _leave(number).unlink()
+            wait_to_leave(number)
         self._buffer[0] = number
         self._calls += 1
         return {"number": self._buffer, "calls": np.array(self._calls)}

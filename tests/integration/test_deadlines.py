@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from server_kit import until
 
 from predsession import JobTimeoutError, PredictionSession, errors
 from predsession.server.models.pixels import box_number
@@ -22,6 +22,12 @@ def check_ended(faulty: FaultyServer, session: PredictionSession) -> None:
     """Check that no job is left."""
     assert session.status().jobs == ()
     assert len(faulty.calls("clear_inference_request")) >= session.report().jobs
+
+
+def still(stage: str) -> bytes:
+    """Return the answer to a pop of a job that stands where it is."""
+    job = {"uuid": "x", "stage": stage, "pending_results": [], "finished": False, "exception": None}
+    return json.dumps({**job, "progress": {"current": 0, "total": 1}}).encode()
 
 
 class OneTry:
@@ -43,8 +49,8 @@ def test_connect(numbered: Numbered) -> None:
 def test_read(either: str, numbered: Numbered) -> None:
     """A server that takes a call and never answers; the keyword is in the message."""
     with (
-        FaultyServer(either, [Fault("stall", POP, times=99, seconds=3.0)]) as faulty,
-        PredictionSession(faulty.url, numbered(2), api=OneTry(), timeout=0.2) as session,
+        FaultyServer(either, [Fault("stall", POP, times=99, seconds=5.0)]) as faulty,
+        PredictionSession(faulty.url, numbered(2), api=OneTry(), timeout=1.2) as session,
     ):
         with pytest.raises(errors.RequestTimeoutError, match="timeout="):
             next(session)
@@ -53,12 +59,9 @@ def test_read(either: str, numbered: Numbered) -> None:
 
 def test_start_of_a_server_that_never_begins(either: str, numbered: Numbered) -> None:
     """The stage stays where it was: start_timeout, not idle_timeout, is what is named."""
-    still = (
-        b'{"uuid": "x", "stage": "Preparing model for inference...", "pending_results": [],'
-        b'"finished": false, "progress": {"current": 0, "total": 1}, "exception": null}'
-    )
+    body = still("Preparing model for inference...")
     with (
-        FaultyServer(either, [Fault("answer", POP, times=999, body=still)]) as faulty,
+        FaultyServer(either, [Fault("answer", POP, times=999, body=body)]) as faulty,
         PredictionSession(faulty.url, numbered(2), start_timeout=0.3) as session,
     ):
         with pytest.raises(
@@ -73,19 +76,19 @@ def test_start_of_a_server_that_never_begins(either: str, numbered: Numbered) ->
 def test_no_answer_is_held_longer_than_a_deadline_allows(ours: str, numbered: Numbered, name: str) -> None:
     """A server with ``wait`` is asked to hold its answers for half of the deadline at most."""
     with FaultyServer(ours) as seen:
-        limits = {name: 0.4}
+        limits = {name: 4.0}
         with PredictionSession(seen.url, numbered(2), settings={}, **limits) as session:
             list(session)
         held = [json.loads(call.body)["state"]["wait"] for call in seen.calls(POP)]
     assert held
-    assert max(held) == 0.2
+    assert max(held) == 2.0
 
 
 def test_idle(either: str, numbered: Numbered) -> None:
     """No result for too long."""
     with (
-        FaultyServer(either) as faulty,
-        PredictionSession(faulty.url, numbered(2), idle_timeout=0.3, delay=0.6) as session,
+        FaultyServer(either, [Fault("answer", POP, times=999, body=still("Running inference..."))]) as faulty,
+        PredictionSession(faulty.url, numbered(2), idle_timeout=0.3) as session,
     ):
         with pytest.raises(JobTimeoutError, match="idle_timeout"):
             next(session)
@@ -131,8 +134,7 @@ def test_total_while_the_source_is_silent(ours: str) -> None:
             next(session)
     finally:
         done.set()
-    while any(thread.name == "predsession-send" for thread in threading.enumerate()):
-        time.sleep(0.01)  # the caller's own code is let finish
+    until(lambda: all(each.name != "predsession-send" for each in threading.enumerate()), "the caller's code")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import grpc
 import numpy as np
 import pytest
 from edge_kit import OK, M, Runtime, abort, endless, frames, slow_link
+from server_kit import until
 
 from predsession import (
     NotFoundError,
@@ -100,7 +101,7 @@ def test_a_cancel_lets_the_waiting_go(runtime: Runtime, client: InferenceClient)
     ended = []
     waiting = threading.Thread(target=lambda: ended.extend([list(subscription), True]))
     waiting.start()
-    time.sleep(0.05)
+    until(lambda: subscription._queue._changed._waiters, "it to wait")
     subscription.cancel()
     waiting.join(10)
     assert ended == [[], True]
@@ -321,6 +322,7 @@ def test_a_silent_model_is_given_up(runtime: Runtime, client: InferenceClient) -
 
     runtime.answers["GenaiGenerate"] = stops
     stream = client.genai_generate("s", [], idle_timeout=0.3)
+    until(lambda: stream._queue._frames, "the first, which is not what is to be late")
     assert next(stream) == "a"
     with pytest.raises(RequestTimeoutError, match=r"no token within 0\.3 s"):
         next(stream)
@@ -333,6 +335,7 @@ def test_a_silent_link_is_noticed(runtime: Runtime) -> None:
     silent = threading.Event()
     with slow_link(runtime.endpoint, 0, silent) as endpoint, InferenceClient(endpoint) as client:
         subscription = client.subscribe("cam", "m", idle_timeout=0.3)
+        until(lambda: subscription._queue._frames, "the first, which is not what is to be late")
         next(subscription)
         silent.set()
         with pytest.raises(RequestTimeoutError, match=r"no frame within 0\.3 s"):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
+import held_numbers
 import numpy as np
 import pytest
 from edge_kit import M
@@ -64,22 +65,24 @@ def tensor(number: int) -> M.Tensor:
     return M.Tensor(shape=picture.shape, data=picture.tobytes())
 
 
-def test_an_unregistration_that_is_given_up(client: InferenceClient, server: Server) -> None:
+def test_an_unregistration_that_is_given_up(client: InferenceClient, server: Server, tmp_path: Path) -> None:
     """The worker ends even if nobody waits for it; until then it counts as one of the registered models."""
     before = server.workers()
-    client.register_model("pixels", "busy")
-    client.update_postprocess_config("busy", {"delay": 1.5})
-    with pytest.raises(RequestTimeoutError):
-        client.infer(number_picture(1), "busy", timeout_ms=100)
-    with bare(server, "UnregisterModel") as unregister, pytest.raises(grpc.RpcError):
-        unregister(M.ModelInfo(model_id="busy"), timeout=0.2)
-    assert client.get_model_info("busy") is None
+    gate = tmp_path / "gate"
+    gate.touch()
+    client.register_model(f"{held_numbers.__file__}:HeldNumbers", "busy")
+    client.update_postprocess_config("busy", {"hold_while": str(gate)})
+    client.infer_async(number_picture(1), "busy", 60_000)
+    until(held_numbers.mark(gate).exists, "the worker to be busy")
+    with bare(server, "UnregisterModel") as unregister:
+        given_up = unregister.future(M.ModelInfo(model_id="busy"))
+        until(lambda: client.get_model_info("busy") is None, "the server to begin with it")
+        given_up.cancel()
     client.register_model("pixels", "second")
-    if len(server.workers()) > len(before) + 1:  # else it has ended by now
-        with pytest.raises(
-            RefusedError, match=r"Too many models: 1 are registered, 1 are ending; see --limit"
-        ):
-            client.register_model("pixels", "third")
+    assert len(server.workers()) == len(before) + 2
+    with pytest.raises(RefusedError, match=r"Too many models: 1 are registered, 1 are ending; see --limit"):
+        client.register_model("pixels", "third")
+    gate.unlink()
     until(lambda: len(server.workers()) == len(before) + 1, "the end of the first")
     client.unregister_model("second")
     assert server.workers() == before

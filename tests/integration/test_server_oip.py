@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -334,7 +334,7 @@ def test_a_caller_that_goes(server: Server, rpc: Grpc) -> None:
         made = channel.unary_unary(METHODS["ModelInfer"].path, request_serializer=to_bytes)
         ready = channel.unary_unary(METHODS["ModelReady"].path, request_serializer=to_bytes)
         waiting = [made.future(request_to_message(slow(2))) for _ in range(5)]
-        time.sleep(0.1)
+        ready(pb.ModelReadyRequest(name="Slow"))
         for each in waiting:
             each.cancel()
         ready(pb.ModelReadyRequest(name="Slow"))  # it is answered after what came before it was read
@@ -347,14 +347,11 @@ def test_a_caller_that_hangs_up(server: Server, http: Http) -> None:
     before = int(arrays(http.infer(slow(0)))["calls"])
     with Held(server, http) as first:
         body = request_to_body(slow(2), binary=True)
-        with pytest.raises(requests.Timeout):
-            requests.post(
-                f"{server.url}/v2/models/Slow/infer",
-                data=bytes(body),
-                headers={HEADER_LENGTH: str(body.json_length)},
-                timeout=0.1,
-            )
-        requests.get(f"{server.url}/healthz", timeout=PATIENCE)  # and that was read before
+        waiting = HTTPConnection(server.url.removeprefix("http://"))
+        waiting.request("POST", "/v2/models/Slow/infer", bytes(body), {HEADER_LENGTH: str(body.json_length)})
+        requests.get(f"{server.url}/healthz", timeout=PATIENCE)  # by its answer that was read,
+        waiting.close()
+        requests.get(f"{server.url}/healthz", timeout=PATIENCE)  # and by this one, that it was closed
         first.leave()
     assert int(arrays(http.infer(slow(3)))["calls"]) == before + 2
 

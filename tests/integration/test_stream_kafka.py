@@ -209,11 +209,15 @@ def test_nothing_is_fetched_without_room(mock: Mock, tmp_path: Path) -> None:
     taken(source, 10)
     held = source._reader.held
     most = 0
-    ends = time.monotonic() + 1.2  # beyond the time after which partitions are paused
-    while time.monotonic() < ends:
+
+    def paused() -> bool:
+        nonlocal most
         most = max(most, len(held._buffer))
-        time.sleep(0.01)
-    assert 50 <= most <= 55
+        return bool(source._reader._paused)
+
+    assert eventually(paused)
+    time.sleep(0.3)
+    assert 50 <= max(most, len(held._buffer)) <= 55
     assert source._reader._paused
     behind = source.behind()
     assert behind is not None

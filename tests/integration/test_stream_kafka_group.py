@@ -114,14 +114,14 @@ def test_partitions_that_go_are_dropped(broker: Broker, tmp_path: Path) -> None:
 
 def test_model_slower_than_the_poll_interval(broker: Broker, tmp_path: Path) -> None:
     """A model that takes longer than max.poll.interval.ms costs no membership: nothing comes twice."""
-    options = {**QUICK, "max.poll.interval.ms": 1500}
+    options = {**QUICK, "session.timeout.ms": 3000, "max.poll.interval.ms": 3000}
     stage = Stage(broker, tmp_path, options=options)
     stage.send(range(40))
     calls = itertools.count()
 
     def model(batch: Batch) -> object:
         if next(calls) == 0:
-            time.sleep(2.5)
+            time.sleep(4.0)
         return twice(batch)
 
     source = stage.source(ahead=10)
@@ -189,7 +189,7 @@ def test_close_while_another_thread_waits(broker: Broker, tmp_path: Path) -> Non
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(source.take(1, PATIENCE * 4)))
     thread.start()
-    time.sleep(1.0)
+    assert eventually(lambda: source._reader.held._changed._waiters and source._reader.held.parts)
     source.close()
     thread.join(PATIENCE)
     source.close()

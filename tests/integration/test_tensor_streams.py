@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import tensor_models
 from server_kit import Server, until
 
 from predsession.errors import (
@@ -116,12 +118,14 @@ def test_cancel_from_another_thread(grpc: str, ended: Callable[[], int]) -> None
 def test_silence(grpc: str, ended: Callable[[], int]) -> None:
     """An answer that does not come within `idle_timeout` is an error; the server is told."""
     with TensorSession(grpc, models=["endless"]) as session:
-        stream = session.stream(_pause(0.5), idle_timeout=0.2)
+        number = os.getpid()  # of one process no two tests run at once
+        stream = session.stream(_pause(-number), idle_timeout=1.2)
         assert next(stream)["i"][0] == 0
-        with pytest.raises(RequestTimeoutError, match=r"no answer within 0\.2 s"):
+        with pytest.raises(RequestTimeoutError, match=r"no answer within 1\.2 s"):
             next(stream)
         with pytest.raises(StopIteration):
             next(stream)
+        tensor_models.leave(number)
         until(lambda: ended() == 1, "the server to see that it was given up")
 
 

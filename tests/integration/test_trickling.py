@@ -167,8 +167,8 @@ def kept(count: int, *, pause: float = 0.0) -> Speak:
 
 def test_a_kept_connection_has_its_time_anew() -> None:
     """Two answers, each of which takes more than half of what one may, come over one connection."""
-    with speaking(kept(2, pause=0.4)) as port:
-        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(read_timeout=0.75))
+    with speaking(kept(2, pause=1.2)) as port:
+        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(read_timeout=2.3))
         connections = transport.watch_connections()
         assert [transport.send(calls.session_info()).body for _ in range(2)] == [b"0", b"1"]
         assert connections() == 1
@@ -183,27 +183,27 @@ def test_an_upload_may_take_longer_than_an_answer() -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         got = 0
         while got < size:
-            over.wait(0.1 if got < 6 << 20 else 0.0)
+            over.wait(0.25 if got < 6 << 20 else 0.0)
             left = 1 << 20
             while left > 0 and (block := connection.recv(left)):
                 got, left = got + len(block), left - len(block)
         connection.sendall(OK + b"Content-Length: 1\r\n\r\n1")
 
     with speaking(speak) as port:
-        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(read_timeout=0.4))
+        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(read_timeout=1.2))
         began = time.monotonic()
         assert transport.ask("POST", "x", body=bytes(size)).body == b"1"
-        assert time.monotonic() - began > 0.4, "the upload was no slower than an answer may be"
+        assert time.monotonic() - began > 1.2, "the upload was no slower than an answer may be"
         transport.close()
 
 
-def reading_slowly(pauses: int) -> Speak:
+def reading_slowly(pauses: int, seconds: float = 0.03) -> Speak:
     """Return what takes a request in with pauses, a quarter of a MiB between two, and then answers."""
 
     def speak(connection: socket.socket, over: threading.Event) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         for _ in range(pauses):
-            over.wait(0.03)
+            over.wait(seconds)
             left = 1 << 18
             while left > 0 and (block := connection.recv(left)):
                 left -= len(block)
@@ -220,8 +220,8 @@ def reading_slowly(pauses: int) -> Speak:
 @pytest.mark.parametrize("way", ["ask", "send"])
 def test_a_body_in_memory_may_take_longer_than_a_block(way: str) -> None:
     """As one from a file may: connect_timeout is for what is handed over at once, not for all of it."""
-    with speaking(reading_slowly(40)) as port:
-        options = ConnectionOptions(connect_timeout=0.4)
+    with speaking(reading_slowly(40, 0.04)) as port:
+        options = ConnectionOptions(connect_timeout=1.2)
         transport = HttpTransport(f"http://127.0.0.1:{port}", options=options)
         text = "x" * (16 << 20) + "the end"
         reply = (
@@ -250,11 +250,11 @@ def test_a_large_answer_may_take_longer_than_a_small_one() -> None:
         request_of(connection)
         connection.sendall(OK + b"Content-Length: 50000\r\n\r\n")
         for _ in range(10):
-            over.wait(0.04)
+            over.wait(0.15)
             connection.sendall(bytes(5000))
 
     with speaking(speak) as port:
-        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(read_timeout=0.3))
+        transport = HttpTransport(f"http://127.0.0.1:{port}", options=ConnectionOptions(read_timeout=1.2))
         assert len(transport.send(calls.session_info()).body) == 50000
         transport.close()
 
