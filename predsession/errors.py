@@ -18,7 +18,7 @@
     ├─ ItemError                 one input is unreadable or was refused
     ├─ SourceError               (also ValueError) the source itself
     ├─ JournalError              locked, made by another run, damaged
-    ├─ DiskError                 (also OSError) a file of ours cannot be written or read; mostly a full disk
+    ├─ DiskError                 (also OSError) a file of ours cannot be written or read
     ├─ StoreError                a result that does not fit the store's schema
     └─ MissingExtraError         (also ImportError) names the extra to install
     SessionClosedError(RuntimeError)

@@ -24,7 +24,7 @@ for all to come, in folders that there must be:
   predsession completion zsh > ~/.zfunc/_predsession
   predsession completion fish > ~/.config/fish/completions/predsession.fish
 
-Bash wants its package bash-completion for it, zsh this line before compinit in ~/.zshrc:
+Bash wants its package bash-completion, zsh this line before compinit in ~/.zshrc:
   fpath+=~/.zfunc
 """
 

@@ -14,8 +14,8 @@ from predsession.errors import ProtocolError, SourceError
 
 EXAMPLES = """\
 examples:
-  predsession convert preds.jsonl --to coco                     writes preds.json
-  predsession convert preds.jsonl --to yolo --images copy       writes the folder preds-yolo
+  predsession convert preds.jsonl --to coco                writes preds.json
+  predsession convert preds.jsonl --to yolo --images copy  writes the folder preds-yolo
   predsession convert preds.jsonl --to html --out report.html
   predsession convert annotations/ --to jsonl --out preds.jsonl
 """

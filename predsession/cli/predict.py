@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  predsession predict photos/                                run a folder on a server of its own
-  predsession predict photos/ --url http://127.0.0.1:8000    run it on a server that is there
+  predsession predict photos/                                on a server of its own
+  predsession predict photos/ --url http://127.0.0.1:8000    on one that is there
   predsession predict a.jpg b.png --out preds.jsonl          files in, JSON lines out
   predsession predict photos/ --recursive --conf 0.5 --class person --class dog
   predsession predict photos/ --out preds.jsonl --resume     go on where a run was ended
-  predsession predict photos/ --out ann.json --format coco   in a format of other tools
+  predsession predict photos/ --out ann.json --format coco   in another tool's format
   predsession predict photos/ --html report/                 a page to look at
   predsession predict photos/ --save-images annotated/       draw the predictions
-  predsession predict photos/ --json | jq .name              JSON lines on standard output
+  predsession predict photos/ --json | jq .name              lines on standard output
   predsession predict clip.mp4 --track --save-video out.mp4  a video with tracking
 """
 

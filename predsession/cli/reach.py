@@ -8,8 +8,8 @@ import os
 from predsession.errors import SourceError
 
 TRUST = """\
-Other authorities than the usual ones are trusted for https:// as REQUESTS_CA_BUNDLE says,
-for grpcs:// as GRPC_DEFAULT_SSL_ROOTS_FILE_PATH does.
+A CA bundle to trust: REQUESTS_CA_BUNDLE names it for https://,
+GRPC_DEFAULT_SSL_ROOTS_FILE_PATH for grpcs://.
 """
 """For the help of commands that have no --ca."""
 

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  predsession stream inbox/ --url http://127.0.0.1:8000 --store r.lance    a watched folder
-  predsession stream inbox/ --store r.parquet --no-follow                  what is in it now
+  predsession stream inbox/ --url http://127.0.0.1:8000 --store r.lance  watch a folder
+  predsession stream inbox/ --store r.parquet --no-follow                what is in it
   predsession stream rtsp://camera/1 --store r.lance --flush-after 1
-  predsession stream kafka://127.0.0.1:9092/alerts --model model.py:predict --store r.lance
-  predsession stream --config night.toml                                   all of it in a file
+  predsession stream kafka://127.0.0.1:9092/alerts --model m.py:predict --store r.lance
+  predsession stream --config night.toml                                 all in a file
 
 Ctrl-C, or SIGTERM, finishes the batch in hand and ends; a second one ends at once.
 """

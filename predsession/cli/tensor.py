@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   predsession tensor info grpc://192.168.1.20:8001
-  predsession tensor infer http://127.0.0.1:8000 frame.npy --model detect --out found.npz
+  predsession tensor infer http://127.0.0.1:8000 frame.npy --model detect --out f.npz
   predsession tensor infer grpc://127.0.0.1:8001 a=left.npy b=right.npy --local add.onnx
   predsession tensor profile grpc://127.0.0.1:8001 frame.npy --model detect --count 50
   predsession tensor bench grpc://127.0.0.1:8001 --model net --shape x=1,3,224,224

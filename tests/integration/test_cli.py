@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import makers
@@ -17,8 +17,10 @@ from PIL import Image
 from predsession import Prediction, PredictionSession, Size, errors
 from predsession.inputs.video import FrameLoader, probe
 from predsession.server.models.pixels import box_number
+from predsession.testing import RunningServer
 
 SAMPLES = Path(__file__).parents[1] / "samples"
+TOKEN = "a-token-of-the-tests"
 
 
 def predsession(*arguments: str | Path, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
@@ -188,6 +190,36 @@ def test_jobs_are_listed_stopped_and_cleared(
     predsession("jobs", ours, "--clear", uuid)
     assert "stock server" in predsession("jobs", stock, code=3).stderr
     assert "no job nonsense" in predsession("jobs", ours, "--stop", "nonsense", code=3).stderr
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[str]:
+    """A server that wants a token."""
+    with RunningServer("pixels", arguments=["--token", TOKEN]) as server:
+        yield server.url
+
+
+@pytest.mark.parametrize("words", ["info", "jobs --json", "jobs --clear x", "jobs --attach x"])
+def test_a_server_of_the_environment(words: str, guarded: str) -> None:
+    """URL and token are as good from there as from the command line; a wrong token is told of, not shown."""
+    command, *rest = words.split()
+    code = 3 if "x" in rest else 0  # it knows no such job
+    by_option = predsession(command, guarded, *rest, "--token", TOKEN, code=code)
+    by_environment = predsession(command, *rest, code=code, PREDSESSION_URL=guarded, PREDSESSION_TOKEN=TOKEN)
+    assert by_environment.stdout == by_option.stdout
+    if code:
+        assert " x" in by_option.stderr
+    refused = predsession(command, guarded, *rest, "--token", "another-token-of-mine", code=3)
+    assert "token" in refused.stderr
+    assert TOKEN not in by_option.stderr
+    assert "another-token" not in refused.stderr
+
+
+def test_a_token_for_a_run(guarded: str, numbered: Callable[..., list[Path]]) -> None:
+    """`predict` takes one, too."""
+    picture = numbered(1)[0]
+    done = predsession("predict", picture, "--url", guarded, "--token", TOKEN, "--json")
+    assert json.loads(done.stdout)["name"] == picture.name
 
 
 def test_a_video_with_tracking(detector: str, tmp_path: Path) -> None:
