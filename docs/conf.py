@@ -25,6 +25,8 @@ extensions = [
 exclude_patterns = ["extensions", "package.md"]  # the latter is what a package index shows
 templates_path: list[str] = []
 
+smartquotes = False  # it makes one dash of the two before an option, and curls the quotes of code
+
 # Markdown. A heading's anchor is the one that a forge gives it, so that one link serves both.
 myst_heading_anchors = 4
 
@@ -67,4 +69,5 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#5fd3a5", "color-brand-content": "#5fd3a5"},
 }
 copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
 copybutton_exclude = ".linenos, .gp, .go"

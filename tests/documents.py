@@ -31,8 +31,9 @@ def of(document: Path, language: str) -> list[str]:
 
 
 def lines(body: str) -> list[str]:
-    """Return what follows each ``$`` in a console block."""
-    return [line.removeprefix("$ ") for line in body.splitlines() if line.startswith("$ ")]
+    """Return what follows each ``$`` in a console block, joined where a backslash parts it."""
+    whole = re.sub(r" *\\\n *", " ", body)
+    return [line.removeprefix("$ ") for line in whole.splitlines() if line.startswith("$ ")]
 
 
 def commands(document: Path) -> list[str]:

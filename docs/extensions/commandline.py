@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from sphinx.application import Sphinx
 
 from predsession.cli import _parser
+from predsession.cli.commands import WIDTH
 
 PAGE = "commands"
 MARKER = "<!-- commands -->"
@@ -22,20 +23,16 @@ def commands(parser: argparse.ArgumentParser, depth: int = 2) -> Iterator[str]:
     for group in parser._actions:
         if not isinstance(group, argparse._SubParsersAction):
             continue
-        helps = {choice.dest: choice.help or "" for choice in group._choices_actions}
-        for name, command in group.choices.items():
+        for command in group.choices.values():
             yield f"{'#' * depth} {command.prog.partition(' ')[2]}\n"
-            yield f"{sentence(helps.get(name, ''))}\n"
+            yield f"{sentence(command.description or '')}\n"
             yield from describe(command)
             yield from commands(command, depth + 1)
 
 
 def describe(command: argparse.ArgumentParser) -> Iterator[str]:
     """Yield one command: how it is called, its arguments, its options, its examples."""
-    usage = command.format_usage().replace("\n       ", "\n").removeprefix("usage: ").rstrip()
-    yield f"```text\n{usage}\n```\n"
-    if command.description:
-        yield f"{sentence(command.description)}\n"
+    yield f"```text\n{usage_of(command)}\n```\n"
     yield f"```{{program}} {command.prog}\n```\n"
     for group in command._action_groups:
         if group.title not in {"positional arguments", "options"} and group._group_actions:
@@ -46,6 +43,13 @@ def describe(command: argparse.ArgumentParser) -> Iterator[str]:
                 yield option(action, command)
     if command.epilog:
         yield f"```text\n{command.epilog.strip()}\n```\n"
+
+
+def usage_of(command: argparse.ArgumentParser) -> str:
+    """Return how a command is called, in lines for a page, whatever the terminal's width."""
+    formatter = command.formatter_class(prog=command.prog, width=WIDTH)
+    formatter.add_usage(command.usage, command._actions, command._mutually_exclusive_groups, prefix="")
+    return formatter.format_help().rstrip()
 
 
 def option(action: argparse.Action, command: argparse.ArgumentParser) -> str:

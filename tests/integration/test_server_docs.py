@@ -20,6 +20,8 @@ def steps(text: str) -> list[tuple[str, list[str]]]:
         for line in block.splitlines():
             if line.startswith("$ "):
                 found.append((line[2:], []))
+            elif found[-1][0].endswith("\\"):
+                found[-1] = (f"{found[-1][0]}\n{line}", [])
             else:
                 found[-1][1].append(line)
     return found
@@ -51,7 +53,7 @@ def test_the_lines_of_the_protocol_run(tmp_path: Path) -> None:
         assert done.returncode == 0, (done.stdout[-2000:], done.stderr)
     printed = dict(re.findall(r"<<<(\d+)>>>\n(.*?)(?=\n<<<|\Z)", done.stdout, re.DOTALL))
     for number, (command, shown) in enumerate(listed):
-        wanted = r"\s*".join(pattern(line) for line in shown)
+        wanted = r"\s*".join(pattern(line.lstrip()) for line in shown)  # long ones are wrapped there
         assert re.match(wanted, printed[str(number)].strip(), re.DOTALL), (
             command,
             printed[str(number)][:500],

@@ -23,11 +23,13 @@ pytestmark = pytest.mark.site
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs-build" / "html"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
+COLUMNS = 90
+"""That a block shows beside the menus of a window 1366 pixels wide; in a list it is two fewer a level."""
 ROOMS = sorted({*public_api.PUBLIC, "predsession.plots"})
 
 
 class Page(HTMLParser):
-    """Where a page leads to, what it loads, and the places in it that can be led to."""
+    """Where a page leads to, what it loads, the places in it that can be led to, what it says."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -35,11 +37,17 @@ class Page(HTMLParser):
         self.loads: list[str] = []
         self.kinds: set[str] = set()
         self.places: set[str] = set()
+        self.text = ""
+        self.blocks: list[str] = []
+        self._within: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what an element leads to, loads, or is called."""
         found = {name: value for name, value in attrs if value is not None}
+        if tag in {"pre", "script", "style"}:
+            self._within.append(tag)
+            self.blocks += [""] if tag == "pre" else []
         self.places.update(found[name] for name in ("id", "name") if name in found)
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
@@ -48,6 +56,18 @@ class Page(HTMLParser):
             self.kinds |= kinds
         elif tag in {"img", "script"} and "src" in found:
             self.loads.append(found["src"])
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note what is left."""
+        if self._within and self._within[-1] == tag:
+            self._within.pop()
+
+    def handle_data(self, data: str) -> None:
+        """Note what can be read: blocks, and the rest."""
+        if "pre" in self._within:
+            self.blocks[-1] += data
+        if not {"script", "style"} & {*self._within}:
+            self.text += data
 
 
 @cache
@@ -137,6 +157,39 @@ def test_every_command_and_option_is_explained() -> None:
         if f"{command.prog.replace(' ', '-')}.{option}" not in explained
     ]
     assert missing == []
+
+
+def test_a_command_is_described_once() -> None:
+    """In the words of its help, which every command has; and how it is called fits."""
+    for command in commands(_parser()):
+        text = command.description or ""
+        sentence = f"{text[:1].upper()}{text[1:]}."
+        assert page("commands.html").text.count(f"\n{sentence}\n") == 1, sentence
+
+
+def test_options_are_spelt_with_hyphens() -> None:
+    """A dash that a typesetter makes of two, or a curled quote, cannot be typed, copied or searched for."""
+    made = {
+        name: re.findall(r"\S*[\u2012-\u2015]\w\S*|\S*[\u2018\u201c]\S+", page(name).text) for name in PAGES
+    }
+    assert {name: found for name, found in made.items() if found} == {}
+    assert "Of --out" in page("commands.html").text
+
+
+def test_no_block_is_cut_off() -> None:
+    """Code is read whole, also in a narrower window; a backslash, or a name more, parts a long line."""
+    wide = {
+        name: [line for block in page(name).blocks for line in block.splitlines() if len(line) > COLUMNS]
+        for name in PAGES
+    }
+    assert {name: lines for name, lines in wide.items() if lines} == {}
+
+
+def test_a_status_can_be_searched_for() -> None:
+    """The search passes over bare numbers, so each that has a section has words beside it."""
+    text = page("troubleshooting.html").text
+    for number in (400, 401, 403, 404, 405, 413, 415, 422, 429, 500, 502, 503, 504, 507):
+        assert re.search(rf"\b{number}\s\([a-z ]+\)", text), number
 
 
 def test_every_page_is_reached_from_the_front_page() -> None:
