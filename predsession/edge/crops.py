@@ -60,7 +60,7 @@ def _crop(mask: SegmentationMask, size: Size, budget: _Budget) -> MaskCrop:
     """Return one mask."""
     top, bottom = row_span(mask.mask_rle, mask.mask_width, mask.mask_height)
     budget.take(bottom - top, mask.mask_width)
-    small = decode_rows(mask.mask_rle, mask.mask_width, mask.mask_height, (top, bottom))
+    small = decode_rows(mask.mask_rle, mask.mask_width, mask.mask_height, rows=(top, bottom))
     columns = np.flatnonzero(small.any(axis=0))
     if not len(columns):
         return MaskCrop(0, 0, np.zeros((0, 0), np.bool_))

@@ -84,7 +84,7 @@ def points_of(prediction: Prediction, row: int, ids: Sequence[str]) -> list[tupl
     return points
 
 
-def node_of(key: str, x: float, y: float, flag: float) -> Node:
+def node_of(key: str, x: float, y: float, *, flag: float) -> Node:
     """Return a keypoint that was read.
 
     Parameters

@@ -229,7 +229,7 @@ def _posed(data: DataYaml, title: str, numbers: Sequence[float], size: Size, sco
     flags = (points[:, 2] if data.numbers > 2 else np.where(points.any(axis=1), SEEN, 0)).tolist()
     named = len(data.keypoint_names) == len(set(data.keypoint_names)) == data.keypoints
     names = data.keypoint_names if named else [str(number) for number in range(data.keypoints)]
-    nodes = [node_of(name, x, y, flag) for name, (x, y), flag in zip(names, places, flags, strict=True)]
+    nodes = [node_of(name, x, y, flag=flag) for name, (x, y), flag in zip(names, places, flags, strict=True)]
     if not points.any():
         nodes = []  # it has none, and stands among others that have
     return Found(title=title, box=_box(numbers, size), score=_float32(score), nodes=nodes)

@@ -150,7 +150,9 @@ class Convertible(Shown):
 
     def _full(self, size: Size, crops: tuple[MaskCrop, ...]) -> npt.NDArray[np.bool_]:
         """Return masks in full pictures, which are not kept: they are large."""
-        full = zeros(self.name, (len(crops), size.height, size.width), np.bool_, '; use masks="compact"')
+        full = zeros(
+            self.name, (len(crops), size.height, size.width), np.bool_, remedy='; use masks="compact"'
+        )
         for page, (x, y, mask) in zip(full, crops, strict=True):
             page[y : y + mask.shape[0], x : x + mask.shape[1]] = mask
         return full

@@ -80,7 +80,7 @@ def _frozen(array: npt.NDArray[S]) -> npt.NDArray[S]:
     return array
 
 
-def zeros(name: str, shape: tuple[int, ...], dtype: type[S], remedy: str = "") -> npt.NDArray[S]:
+def zeros(name: str, shape: tuple[int, ...], dtype: type[S], *, remedy: str = "") -> npt.NDArray[S]:
     """Make an array whose size an answer claims.
 
     Parameters
@@ -230,7 +230,7 @@ class Rows:
     def masks(self) -> npt.NDArray[np.bool_]:
         """(N, H, W) bool: the masks of `mask_crops`, each in a full picture. Large: N * H * W bytes."""
         shape = (len(self), self.size.height, self.size.width)
-        full = zeros(self.name, shape, np.bool_, "; use mask_crops")
+        full = zeros(self.name, shape, np.bool_, remedy="; use mask_crops")
         for page, (x, y, mask) in zip(full, self.mask_crops, strict=True):
             page[y : y + mask.shape[0], x : x + mask.shape[1]] = mask
         return _frozen(full)

@@ -299,7 +299,7 @@ class Calling:
         for each in going.sent:
             if each.key is not None and each.packed is not None:
                 kept = Kept(each.given.datatype, each.given.shape)
-                self.table.put(each.key, kept, each.given.stamp, each.digest)
+                self.table.put(each.key, kept, each.given.stamp, digest=each.digest)
         told = {facts.name: facts.datatype for facts in plan.model.outputs}
         tensors: dict[str, Tensor] = {}
         for tensor in reply.outputs:

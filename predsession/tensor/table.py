@@ -192,7 +192,7 @@ class Table:
         with self._lock:
             return self._entries[key]
 
-    def put(self, key: str, kept: Kept, stamp: Stamp | None, digest: bytes = b"") -> None:
+    def put(self, key: str, kept: Kept, stamp: Stamp | None, *, digest: bytes = b"") -> None:
         """Take down what a key has become.
 
         Parameters

@@ -134,7 +134,7 @@ def test_requests_over_http(request: InferRequest, binary: bool) -> None:
     except ProtocolError:
         assert not binary
         return
-    got = request_from_body(bytes(body), body.json_length, "model", "1")
+    got = request_from_body(bytes(body), body.json_length, "model", version="1")
     for one, other in zip(got.inputs, request.inputs, strict=True):
         assert (one.name, one.datatype, one.shape, one.data) == (
             other.name,

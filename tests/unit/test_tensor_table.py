@@ -102,7 +102,7 @@ def test_what_is_coming() -> None:
     table.leave(turn)
     assert table.known() == {}
     turn = table.enter((), {"k": KEPT}, seconds=1)
-    table.put("k", Kept("INT8", (2,)), (1, 1), b"d")
+    table.put("k", Kept("INT8", (2,)), (1, 1), digest=b"d")
     table.leave(turn)
     assert table.known() == {"k": Kept("INT8", (2,))}
     assert (table.stamp("k"), table.look("k").digest) == ((1, 1), b"d")

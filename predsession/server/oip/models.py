@@ -139,7 +139,7 @@ class Models:
         """Load a model."""
         assert entry.source is not None, "the server's own are never loaded here"
         async with entry.lock:
-            entry.model = await open_model(entry.name, entry.source, order, self._limits)
+            entry.model = await open_model(entry.name, entry.source, order, limits=self._limits)
         entry.reason = ""
 
     def _look(self) -> None:
@@ -267,7 +267,7 @@ class Models:
                     return
                 assert entry.source is not None, "the server's own are always there"
                 order = described(entry.source, order)
-                entry.model = await open_model(entry.name, entry.source, order, self._limits)
+                entry.model = await open_model(entry.name, entry.source, order, limits=self._limits)
                 entry.by_call = True  # whoever had it before may have let it go in between
             entry.reason, entry.statistics = "", Statistics()
         except ModelLoadError as error:

@@ -29,7 +29,7 @@ def source_of(target: str) -> Source:
     return Path(target) if target.endswith(".onnx") else target
 
 
-async def open_model(name: str, source: Source, order: LoadOrder, limits: Limits) -> ThreadModel:
+async def open_model(name: str, source: Source, order: LoadOrder, *, limits: Limits) -> ThreadModel:
     """Load a model on a thread of its own.
 
     Parameters

@@ -156,7 +156,7 @@ class Routes:
             length = json_length(request)
 
             def read() -> InferRequest:
-                return request_from_body(body, length, name, version)
+                return request_from_body(body, length, name, version=version)
 
             asked = await asyncio.to_thread(read) if is_large(body) else read()
             reply = await _unless_gone(request, self._calls.infer(asked))

@@ -75,7 +75,7 @@ def decode_rle(code: bytes, width: int, height: int) -> npt.NDArray[np.bool_]:
         If the code breaks off, or is longer than such a mask can need; if a run leaves the mask, or the mask
         is larger than a picture can be.
     """
-    return decode_rows(code, width, height, (0, height))
+    return decode_rows(code, width, height, rows=(0, height))
 
 
 def row_span(code: bytes, width: int, height: int) -> tuple[int, int]:
@@ -106,7 +106,7 @@ def row_span(code: bytes, width: int, height: int) -> tuple[int, int]:
     return (first // width, -(-last // width)) if last else (0, 0)
 
 
-def decode_rows(code: bytes, width: int, height: int, rows: tuple[int, int]) -> npt.NDArray[np.bool_]:
+def decode_rows(code: bytes, width: int, height: int, *, rows: tuple[int, int]) -> npt.NDArray[np.bool_]:
     """Decode some rows of a mask.
 
     Parameters

@@ -88,7 +88,9 @@ def request_to_body(request: InferRequest, *, binary: bool) -> Body:
     return _body(content, parts, binary=binary)
 
 
-def request_from_body(body: Buffer, json_length: int | None, model: str, version: str = "") -> InferRequest:
+def request_from_body(
+    body: Buffer, json_length: int | None, model: str, *, version: str = ""
+) -> InferRequest:
     """Read a request.
 
     Parameters
