@@ -30,7 +30,7 @@ from predsession.checks import (
     tracking_of,
 )
 from predsession.courses import plan
-from predsession.errors import ItemError, SourceError
+from predsession.errors import SourceError
 from predsession.http.auth import Secret, find_token
 from predsession.http.transport import ConnectionOptions, HttpTransport
 from predsession.jobs.attachment import Attachment
@@ -48,7 +48,6 @@ from predsession.options import (
 from predsession.progress import (
     Bar,
     NoProgress,
-    Progress,
     TqdmProgress,
 )
 from predsession.showing import Showcase
@@ -206,9 +205,8 @@ class PredictionSession(SessionTaking):
         id_options = take_keywords(loose, ID_OPTIONS)
         check_one_source(sources)
         check_keywords(loose, inspect.signature(PredictionSession.__init__).parameters)
-        merged = merge_settings(
-            (settings, inference_settings), {"conf": conf, "classes": listed(classes)}, loose
-        )
+        named: dict[str, JSON] = {"conf": conf, "classes": listed(classes)}
+        merged = merge_settings((settings, inference_settings), named, loose)
         connection = check_connection(ConnectionOptions(connect_timeout, timeout, verify, cert, proxies))
         options = PipelineOptions(
             SubmitOptions(_session_id(input), merged, check_count("batch_size", batch_size)),
@@ -224,28 +222,21 @@ class PredictionSession(SessionTaking):
         self._input = input
         self._settings = merged
         self._on_error = check_on_error(on_error)
-        self._errors: list[ItemError] = []
-        self._taken = 0
-        self._ended = self._closed = False
-        self._first_error: BaseException | None = None
-        self._steps = None
+        self._errors = []
         self._shown = Showcase()
         may_track = tracking or tracking_config or isinstance(input, Attachment)
         self._book = _track_book() if may_track else None
+        config = tracking_of(tracking, tracking_config)
         self._plan = plan(
             sources,
             frames=frames,
             id_options=id_options,
             recursive=recursive,
-            tracking=tracking_of(tracking, tracking_config),
+            tracking=config,
             project_of=lambda dataset: project_of(dataset, api, url=url, token=token, options=connection),
         )
-        self._progress: Progress = (
-            TqdmProgress(tqdm, desc=self._plan.description) if show_progress else NoProgress()
-        )
-        journal = self._journal(
-            resume, tracking_of(tracking, tracking_config), replay=replay, restart=restart
-        )
+        self._progress = TqdmProgress(tqdm, desc=self._plan.description) if show_progress else NoProgress()
+        journal = self._journal(resume, config, replay=replay, restart=restart)
         self._open(url, token, options, journal)
 
     def _journal(

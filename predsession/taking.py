@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class SessionTaking(SessionViews):
     """The part of a session that hands out and ends; `PredictionSession` sets its attributes."""
 
-    _steps: AsyncSteps | None
+    _steps: AsyncSteps | None = None
     _progress: Progress
     _server: EmbeddedServer | None
     _finalizer: weakref.finalize[..., SessionTaking]

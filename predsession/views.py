@@ -30,10 +30,10 @@ class SessionViews:
     _settings: dict[str, JSON]
     _on_error: OnError
     _errors: list[ItemError]
-    _taken: int
-    _ended: bool
-    _closed: bool
-    _first_error: BaseException | None
+    _taken: int = 0
+    _ended: bool = False
+    _closed: bool = False
+    _first_error: BaseException | None = None
     _book: TrackBook | None
     _shown: Showcase
 

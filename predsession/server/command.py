@@ -43,6 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser : argparse.ArgumentParser
         Of the subcommand.
     """
+    _add_models(parser)
+    _add_address(parser)
+    _add_folders(parser)
+    _add_other_doors(parser)
+    _add_manner(parser)
+    _add_limits(parser)
+
+
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    """Add what is served, by how many processes."""
     add = parser.add_argument
     add("target", nargs="?", metavar="MODEL",
         help="detect, segment, pixels (a model for tests), module:Model, path/to/file.py:Model, or a "
@@ -50,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", action="append", default=[], metavar="[NAME=]MODEL",
         help="the same, by name; the first of several is the usual one (repeatable)")  # fmt: skip
     add("--workers", type=_positive, default=1, metavar="N", help="processes for each model (default: 1)")
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    """Add where it listens, and who may call."""
+    add = parser.add_argument
     add("--host", default="127.0.0.1", metavar="HOST",
         help="address to listen on; 127.0.0.1 is for this machine only (default: 127.0.0.1)")  # fmt: skip
     add(
@@ -66,11 +81,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--keyfile", type=Path, metavar="FILE", help="its key")
     add("--cors-origin", action="append", default=[], metavar="ORIGIN",
         help="let pages of this origin call (repeatable)")  # fmt: skip
+
+
+def _add_folders(parser: argparse.ArgumentParser) -> None:
+    """Add what is on disk."""
+    add = parser.add_argument
     add("--data", type=Path, metavar="DIR",
         help="where jobs and results are kept across restarts (default: a folder of the user's, named by the "
         "port)")  # fmt: skip
     add("--library", type=Path, metavar="DIR",
         help="a folder of pictures and videos that get ids: project / dataset / file")  # fmt: skip
+
+
+def _add_other_doors(parser: argparse.ArgumentParser) -> None:
+    """Add the interfaces beside HTTP's own."""
+    add = parser.add_argument
     add("--grpc", action="append", default=[], metavar="ADDRESS",
         help="speak the edge runtimes' interface there, too: 127.0.0.1:50051, or unix:/path/to.sock "
         "(repeatable)")  # fmt: skip
@@ -91,6 +116,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --oip: a folder of networks that callers may have loaded by name")  # fmt: skip
     add("--oip-load", action="store_true",
         help="with --oip: let callers send ONNX files also where other machines can reach it")  # fmt: skip
+
+
+def _add_manner(parser: argparse.ArgumentParser) -> None:
+    """Add how it behaves."""
+    add = parser.add_argument
     add("--ephemeral", action="store_true", help="keep nothing: jobs and results end with the server")
     add(
         "--stock",
@@ -104,7 +134,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--follow-stdin", action="store_true", help="end when stdin ends")
     add("--log-json", action="store_true", help="log lines of JSON")
     add("--quiet", action="store_true", help="log errors only")
-    _add_limits(parser)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
