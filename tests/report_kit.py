@@ -124,7 +124,8 @@ def ringed(element: Locator) -> list[float]:
     Returns
     -------
     list of float
-        Left, top, right, bottom: the share of that side that the best line of pixels near it covers.
+        Left, top, right, bottom: the share of that side that the second best line of pixels near it covers.
+        The best may be no more than a border.
     """
     page = element.page
     page.wait_for_function(SETTLED)
@@ -139,13 +140,8 @@ def ringed(element: Locator) -> list[float]:
     band = 2 * _AROUND
     across, down = marked[:, _AROUND:-_AROUND].sum(axis=1), marked[_AROUND:-_AROUND].sum(axis=0)
     height, width = inner.shape
-    sides = (
-        down[:band].max() / height,
-        across[:band].max() / width,
-        down[-band:].max() / height,
-        across[-band:].max() / width,
-    )
-    return [round(float(side), 2) for side in sides]
+    sides = ((down[:band], height), (across[:band], width), (down[-band:], height), (across[-band:], width))
+    return [round(float(np.sort(lines)[-2] / side), 2) for lines, side in sides]
 
 
 def pictures(folder: Path) -> list[Prediction | ItemError]:
