@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from pathlib import Path, PurePath
 
 from predsession.errors import ItemError
+from predsession.export.folders import sweep
 from predsession.export.held import HeldFolder
 from predsession.export.places import Places
 from predsession.export.putting import put_picture
-from predsession.export.target import Images, Target
+from predsession.export.target import Images, Target, told_at_once
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
 
@@ -34,10 +35,20 @@ class Foldered(Closing, ABC):
 
     def __init__(self, target: Target, *, by_stem: bool = True, images: Images | None = None) -> None:
         super().__init__()
-        self._held = HeldFolder(target)
         self._folder: Path = target.path
         self._places = Places(target.root, by_stem=by_stem)
         self._images: Images | None = target.images or images
+        self._held = HeldFolder(target)
+        try:
+            with told_at_once(target.path):
+                sweep(target.path)
+            self._open(target)
+        except BaseException:
+            self._held.close()
+            raise
+
+    def _open(self, target: Target) -> None:
+        """Look at what is there, now that nobody else writes to it; what is raised here lets go of it."""
 
     def write(self, outcome: Prediction | ItemError) -> None:
         """Write one outcome.
@@ -75,4 +86,11 @@ class Foldered(Closing, ABC):
         self._held.close()
 
     def finish(self) -> None:
-        """Do nothing: each file was complete as it was written."""
+        """Let the folder stay, whether or not it has anything: each file was complete as it was written.
+
+        Raises
+        ------
+        DiskError
+            If it is there no longer.
+        """
+        self._held.keep()

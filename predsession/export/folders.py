@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 
 from predsession.errors import SourceError
 from predsession.export.target import on_disk
+
+_DRAFT = ".predsession.draft"
+"""Hidden, with no suffix of a picture or an annotation, so that no tool takes one for either."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -17,7 +20,7 @@ def write_whole(path: Path, content: bytes) -> None:
     Parameters
     ----------
     path : Path
-        What is there of that name is replaced.
+        What is there of that name is replaced. Its folder is nobody else's as long.
     content : bytes
         All of it.
 
@@ -26,17 +29,59 @@ def write_whole(path: Path, content: bytes) -> None:
     DiskError
         If it cannot be written; names the file.
     """
-    # The draft's name does not grow with the file's, which may be as long as a file system allows.
-    draft = path.with_name(f".predsession-{os.getpid()}.draft")
+    with drafted(path) as draft, draft.open("xb") as file:
+        file.write(content)
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[Path]:
+    """Have a file made under another name, until it is whole; its folder is made.
+
+    Parameters
+    ----------
+    path : Path
+        What is there of that name is replaced. Its folder is nobody else's as long.
+
+    Yields
+    ------
+    Path
+        Where it is to be made: there is nothing.
+
+    Raises
+    ------
+    DiskError
+        If it cannot be written; names the file.
+    """
+    # One name for all, which does not grow with the file's: that may be as long as a file system allows.
+    draft = path.with_name(_DRAFT)
     with on_disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            if not path.parent.is_dir():
-                path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(content)
+            # A killed run may have left one, as a second name of somebody's picture: never write into it.
+            draft.unlink(missing_ok=True)
+            yield draft
             draft.replace(path)
         finally:
             with suppress(OSError):
                 draft.unlink()
+
+
+def sweep(folder: Path) -> None:
+    """Take away the drafts that killed runs have left.
+
+    Parameters
+    ----------
+    folder : Path
+        And all below it: nobody else's as long.
+
+    Raises
+    ------
+    OSError
+        If one cannot be taken away.
+    """
+    for place, _, names in os.walk(folder):
+        if _DRAFT in names:
+            Path(place, _DRAFT).unlink()
 
 
 def files_below(folder: Path, suffix: str) -> Iterator[Path]:

@@ -23,7 +23,8 @@ class GrowingFile:
     target : Target
         The file; its folder is made. A pipe or a device is only ever added to.
     complete : callable
-        How many bytes of a file that is added to are complete; what comes behind goes.
+        How many bytes of a file that is added to are complete; what comes behind goes. It raises
+        `SourceError` where the file is none that can be added to: then it stays as it is.
 
     Raises
     ------
@@ -76,16 +77,16 @@ class GrowingFile:
             self._good += len(block)
             self._fresh = False
             return True
-        if self._fresh or self._there is not None:
-            self._cut()
-            self._fresh = False
-            self._forget()
+        self._cut()
         return False
 
     def _cut(self) -> None:
-        """Cut off what is behind the good blocks; a pipe or a device has nothing there."""
-        if self.path.is_file():
-            self._file.truncate(self._good)
+        """Cut off what an earlier run left behind the good blocks; a pipe or a device has nothing there."""
+        if self._fresh or self._there is not None:
+            if self.path.is_file():
+                self._file.truncate(self._good)
+            self._fresh = False
+            self._forget()
 
     def _forget(self) -> None:
         """Look at what was there no longer."""
@@ -94,11 +95,15 @@ class GrowingFile:
             self._there = None
 
     def finish(self) -> None:
-        """Cut off what is left of an earlier file, which a run with fewer outcomes does not reach."""
+        """Cut off what is left of an earlier file, which a run with fewer outcomes does not reach.
+
+        Raises
+        ------
+        DiskError
+            If it cannot be written, or is there no longer; names the file.
+        """
         with on_disk(self.path):
-            if self._there is not None or self._fresh:
-                self._cut()
-                self._forget()
+            self._cut()
         self._held.keep()
 
     def close(self) -> None:

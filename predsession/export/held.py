@@ -3,8 +3,9 @@
 A lock of the system's own is on the file or folder itself, so that nothing is left beside it, and a run that
 was killed holds nothing. A file system without locks is written without.
 
-A fork inherits the open files, and with them the lock. What is held stays its parent's: the child writes
-nothing and takes nothing away, and the parent gives the lock back itself, however long the child lives.
+A fork inherits the open files, and with them the lock. What is held stays its parent's: the child takes
+nothing away, `predsession.export.saving` refuses what it would write, and the parent gives the lock back
+itself, however long the child lives.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from predsession.errors import SourceError
-from predsession.export.inuse import InUse
+from predsession.errors import DiskError, SourceError
+from predsession.export.inuse import InUse, key_of, keys_around
 from predsession.export.target import Target, on_disk, prepare_file, prepare_folder, told_at_once
 
-_written = InUse(in_forks=False)
-"""What this process writes; reading the same would find it cut off."""
+_written = InUse()
+"""What this process writes, and the folders that it lies in; reading the same would find it cut off."""
+os.register_at_fork(after_in_child=_written.clear)
 
 
 def is_held(path: Path) -> bool:
-    """Return whether this process is writing a file or folder.
+    """Return whether this process is writing a file or folder, or something in that folder.
 
     Parameters
     ----------
@@ -36,7 +38,8 @@ def is_held(path: Path) -> bool:
     bool
         False also where there is none.
     """
-    return _written.has(path)
+    key = key_of(path)
+    return key is not None and _written.has((key,))
 
 
 class _Hold:
@@ -51,22 +54,31 @@ class _Hold:
             ) from None
         except OSError:
             pass  # a file system without locks
-        place = os.fstat(number)
-        self._number, self._key = number, (place.st_dev, place.st_ino)
-        self._owner = os.getpid()
-        _written.add(self._key, 1)
+        self._number, self._path, self._owner = number, path, os.getpid()
+        self._user = _written.add(keys_around(path))
 
     @property
     def is_ours(self) -> bool:
         """Whether it was taken by this process, and not by the one that it was forked from."""
         return self._owner == os.getpid()
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the name is still that of what is held."""
+        with told_at_once(self._path):
+            return self._path.exists() and os.path.samestat(os.fstat(self._number), self._path.stat())
+
+    def check_end(self) -> None:
+        """Say so where it was taken away: what was written is nowhere."""
+        if not self.is_there:
+            raise DiskError(f"{self._path} was removed, or replaced, while it was written; write it again")
+
     def let_go(self) -> None:
         """Give the lock back: closing the file does not, while a fork has it open, too."""
         if self.is_ours:
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(self._number, fcntl.LOCK_UN)
-            _written.add(self._key, -1)
+            _written.remove(self._user)
 
 
 class HeldFile:
@@ -105,9 +117,7 @@ class HeldFile:
         hold = _Hold(number, self.path)
         try:
             prepare_file(target)
-            with told_at_once(self.path):
-                is_same = self.path.exists() and os.path.samestat(os.fstat(number), self.path.stat())
-            if not is_same:
+            if not hold.is_there:
                 raise SourceError(f"{self.path} was just written by another run; look at it, and try again")
         except BaseException:
             hold.let_go()
@@ -119,8 +129,22 @@ class HeldFile:
         """Whether this process opened it, and not the one that it was forked from."""
         return self._owner == os.getpid()
 
+    def empty(self) -> None:
+        """Take away what is there, and nobody needs: the file stays only if something is written now."""
+        with told_at_once(self.path):
+            self.file.truncate(0)
+        self._keeps = False
+
     def keep(self) -> None:
-        """Let the file stay even if nothing was written: it is complete as it is."""
+        """Let the file stay even if nothing was written: it is complete as it is.
+
+        Raises
+        ------
+        DiskError
+            If it is there no longer.
+        """
+        if self._hold is not None:
+            self._hold.check_end()
         self._keeps = True
 
     def close(self) -> None:
@@ -133,14 +157,19 @@ class HeldFile:
         with on_disk(self.path):
             try:
                 self.file.flush()
-                if self._hold is not None and not self._keeps and not os.fstat(self.file.fileno()).st_size:
-                    self.path.unlink(missing_ok=True)
+                if self._hold is not None and not self._keeps and self._hold.is_there:
+                    self._remove_empty()
             finally:
                 if self._hold is not None:
                     self._hold.let_go()
                     self._hold = None
                 with suppress(OSError):  # told already; closed it is all the same
                     self.file.close()
+
+    def _remove_empty(self) -> None:
+        """Take the file away, unless something was written."""
+        if not os.fstat(self.file.fileno()).st_size:
+            self.path.unlink(missing_ok=True)
 
 
 class HeldFolder:
@@ -175,6 +204,17 @@ class HeldFolder:
         except BaseException:
             self.close()
             raise
+
+    def keep(self) -> None:
+        """Let the folder stay even if nothing was written: it is complete as it is.
+
+        Raises
+        ------
+        DiskError
+            If it is there no longer.
+        """
+        self._hold.check_end()
+        self._is_new = False
 
     def close(self) -> None:
         """Let go of it; one that was made for a run that got nowhere goes. It may be done twice."""

@@ -1,10 +1,12 @@
-"""Files and folders that this process uses, known by device and inode, whatever they are called."""
+"""Files and folders that this process uses, known by device and inode, whatever they are called.
+
+Invariant: there is no lock. A reader that was left ends when the garbage collector comes to it, which may be
+within any line of this file, on a thread that is in it: each change is one step of a dictionary.
+"""
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 Key = tuple[int, int]
@@ -30,55 +32,75 @@ def key_of(path: Path) -> Key | None:
     return place.st_dev, place.st_ino
 
 
-class InUse:
-    """Counts users of files and folders, on any thread.
+def keys_around(path: Path) -> frozenset[Key]:
+    """Return what a file or folder, and all folders that it lies in, are known by.
 
     Parameters
     ----------
-    in_forks : bool
-        Whether a fork uses what its parent does.
+    path : Path
+        Which; it need not be there.
+
+    Returns
+    -------
+    frozenset of tuple
+        Device and inode of each.
     """
+    try:
+        real = path.resolve()
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: a link to itself, before Python 3.13
+        real = path.absolute()
+    return frozenset(key for key in map(key_of, (real, *real.parents)) if key is not None)
 
-    def __init__(self, *, in_forks: bool) -> None:
-        self._in_forks = in_forks
-        self._guard = threading.Lock()
-        self._counts: Counter[Key] = Counter()
-        os.register_at_fork(after_in_child=self._after_fork)
 
-    def _after_fork(self) -> None:
-        """Begin anew: whoever holds the guard is not in the fork."""
-        self._guard = threading.Lock()
-        if not self._in_forks:
-            self._counts.clear()
+class InUse:
+    """Users of files and folders, on any thread."""
 
-    def add(self, key: Key, count: int) -> None:
-        """Count one user more, or one less.
+    def __init__(self) -> None:
+        self._users: dict[object, frozenset[Key]] = {}
+
+    def add(self, keys: Iterable[Key]) -> object:
+        """Note a user.
 
         Parameters
         ----------
-        key : tuple of int
-            Of `key_of`.
-        count : int
-            1 or -1.
+        keys : iterable of tuple
+            What is used, by `key_of`.
+
+        Returns
+        -------
+        object
+            The user, for `remove`.
         """
-        with self._guard:
-            self._counts[key] += count
-            if not self._counts[key]:
-                del self._counts[key]
+        user = object()
+        self._users[user] = frozenset(keys)
+        return user
 
-    def has(self, path: Path) -> bool:
-        """Return whether a file or folder has a user.
+    def remove(self, user: object) -> None:
+        """Forget a user.
 
         Parameters
         ----------
-        path : Path
-            Which.
+        user : object
+            Of `add`; one that is forgotten already may be.
+        """
+        self._users.pop(user, None)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._users.clear()
+
+    def has(self, keys: Iterable[Key]) -> bool:
+        """Return whether one of some files and folders has a user.
+
+        Parameters
+        ----------
+        keys : iterable of tuple
+            Which, by `key_of`.
 
         Returns
         -------
         bool
-            False also where there is none.
+            False where there are none.
         """
-        key = key_of(path)
-        with self._guard:
-            return key is not None and self._counts[key] > 0
+        wanted = frozenset(keys)
+        return any(not wanted.isdisjoint(used) for used in self._users.copy().values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from pathlib import Path, PurePath
@@ -9,9 +10,9 @@ from pathlib import Path, PurePath
 from PIL import Image
 
 from predsession.errors import PredSessionError, SourceError
-from predsession.export.target import Images, on_disk
+from predsession.export.folders import drafted, write_whole
+from predsession.export.target import Images
 from predsession.prediction import Prediction
-from predsession.prediction.pictures import write_picture
 
 ORIENTATION = 0x0112
 """The EXIF tag that says how a picture is turned."""
@@ -53,19 +54,21 @@ def put_picture(prediction: Prediction, folder: Path, place: PurePath, *, how: I
     if source is not None and target.exists() and source.exists() and target.samefile(source):
         if how == "link":
             return True
-        raise SourceError(f"{target} is the picture itself; choose another folder")
-    draft = target.with_name(f".predsession-{os.getpid()}{target.suffix}")
-    with on_disk(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            if source is not None and _is_upright(source):
-                _copy(source, draft) if how == "copy" else _link(source, draft)
-            elif not _draw(prediction, draft):
-                return False
-            draft.replace(target)  # a run that is killed leaves whole pictures only
-        finally:
-            draft.unlink(missing_ok=True)
-    return True
+        if _entry(target) in (_entry(source), _entry(source.resolve())):
+            raise SourceError(f"{target} is the picture itself; choose another folder")
+    if source is not None and _is_upright(source):
+        with drafted(target) as draft:
+            _copy(source, draft) if how == "copy" else _link(source, draft)
+        return True
+    drawn = _drawn(prediction, target.suffix)
+    if drawn is not None:
+        write_whole(target, drawn)
+    return drawn is not None
+
+
+def _entry(path: Path) -> tuple[Path, str]:
+    """Return a name and the folder in which it stands: what is replaced, and not what a link leads to."""
+    return path.parent.resolve(), path.name.casefold()
 
 
 def _is_upright(source: Path) -> bool:
@@ -90,14 +93,13 @@ def _link(source: Path, target: Path) -> None:
         target.symlink_to(source.resolve())
 
 
-def _draw(prediction: Prediction, target: Path) -> bool:
-    """Write what the prediction has at hand."""
+def _drawn(prediction: Prediction, suffix: str) -> bytes | None:
+    """Return what the prediction has at hand as a file of some kind; None where it has nothing."""
     try:
         picture = prediction.load_image()
     except PredSessionError:
-        return False
-    if target.suffix.lower() in WRITTEN:
-        write_picture(picture, target)
-    else:
-        Image.fromarray(picture).save(target, "PNG")
-    return True
+        return None
+    file = io.BytesIO()
+    kind = Image.registered_extensions()[suffix.lower()] if suffix.lower() in WRITTEN else "PNG"
+    Image.fromarray(picture).save(file, kind, quality=92)
+    return file.getvalue()

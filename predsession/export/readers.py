@@ -1,4 +1,7 @@
-"""What this program is reading, so that it does not write over it: what was not read yet would be gone."""
+"""What this program is reading, so that it does not write over it: what was not read yet would be gone.
+
+A fork reads on what its parent does.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from predsession.export.inuse import InUse, key_of
+from predsession.export.inuse import InUse, key_of, keys_around
 
-_read = InUse(in_forks=True)
+_read = InUse()
 
 
 @contextmanager
@@ -26,27 +29,24 @@ def reading(path: Path) -> Iterator[None]:
         Once.
     """
     key = key_of(path)
-    if key is None:
-        yield
-        return
-    _read.add(key, 1)
+    user = _read.add(() if key is None else (key,))
     try:
         yield
     finally:
-        _read.add(key, -1)
+        _read.remove(user)
 
 
 def is_read(path: Path) -> bool:
-    """Return whether this program is reading a file or folder, and has not come to its end.
+    """Return whether this program is reading a file or folder, or what it lies in, and is not at its end.
 
     Parameters
     ----------
     path : Path
-        Which.
+        Which; it need not be there.
 
     Returns
     -------
     bool
-        False also where there is none.
+        Whether what is written there would be read, or gone before it is.
     """
-    return _read.has(path)
+    return _read.has(keys_around(path))

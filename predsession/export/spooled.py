@@ -1,6 +1,9 @@
 """Documents that can only be written whole: what comes is kept as JSON lines beside them, until the end.
 
 So memory stays flat, and a run that was killed leaves a file that can be read, converted, or gone on with.
+
+Invariant: whoever writes a document holds its draft from the beginning, and with it the document's name. One
+that a killed run has left is emptied by the next, and goes with it.
 """
 
 from __future__ import annotations
@@ -12,13 +15,14 @@ import stat
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from predsession.errors import ItemError, SourceError
 from predsession.export.classes import ClassTable
+from predsession.export.held import HeldFile
 from predsession.export.jsonl import JsonlWriter, read_lines
 from predsession.export.target import Existing, Target, on_disk, prepare_file, told_at_once, try_out
 from predsession.export.writing import Closing
@@ -62,21 +66,27 @@ class Spooled(Closing):
         self._path, self._existing, self._rescue = target.path, target.existing, target.rescue
         self._real = _real(target.path)
         self._compile = compile
-        self._partial = partial_path(target.path if target.rescue else self._elsewhere())
         kept = Existing.OVERWRITE if target.existing is Existing.REFUSE else target.existing
-        self._lines = JsonlWriter(replace(target, path=self._partial, existing=kept))
-        try:
+        with ExitStack() as stack:
+            self._partial = partial_path(target.path if target.rescue else self._elsewhere(stack))
+            self._lines = stack.enter_context(JsonlWriter(replace(target, path=self._partial, existing=kept)))
+            self._draft = self._hold_draft(stack)
             self._look_again(target)
-        except BaseException:
-            self.close()
-            raise
+            self._open = stack.pop_all()
 
-    def _elsewhere(self) -> Path:
+    def _elsewhere(self, stack: ExitStack) -> Path:
         """Return a place in a folder of our own, which goes with us."""
         with told_at_once("the folder for temporary files"):
             folder = Path(tempfile.mkdtemp(prefix="predsession-"))
-        self._clear = weakref.finalize(self, _take_away, folder, os.getpid())
+        stack.callback(weakref.finalize(self, _take_away, folder, os.getpid()))
         return folder / self._path.name
+
+    def _hold_draft(self, stack: ExitStack) -> Path:
+        """Return where the document is written before it has its name: empty, and nobody else's."""
+        draft = _beside(self._real, ".", ".draft")
+        stack.enter_context(closing(HeldFile(Target(path=draft, existing=Existing.OVERWRITE)))).empty()
+        _keep_mode(self._real, draft, at_least=stat.S_IRUSR | stat.S_IWUSR)
+        return draft
 
     def _look_again(self, target: Target) -> None:
         """See what is there now that nobody else writes it: another run may have ended in between."""
@@ -108,16 +118,14 @@ class Spooled(Closing):
     def finish(self) -> None:
         """Write the document, put it in its place in one step, and take away what was kept beside it."""
         self._lines.finish()
-        draft = _beside(self._real, ".", f".{os.getpid()}")
         try:
             with on_disk(self._path):
-                draft.touch(mode=0o600 if self._real.is_file() else 0o666)
-                self._compile(self._predictions(), draft)
-                _keep_mode(self._real, draft)
-                self._put(draft)
+                self._compile(self._predictions(), self._draft)
+                _keep_mode(self._real, self._draft)
+                self._put(self._draft)
         finally:
             with suppress(OSError):
-                draft.unlink()
+                self._draft.unlink()
         self._partial.unlink()
         self.close()
 
@@ -149,9 +157,7 @@ class Spooled(Closing):
 
     def close(self) -> None:
         """Close the file beside the document; without `finish` it stays, if it has anything to be read."""
-        self._lines.close()
-        if not self._rescue:
-            self._clear()
+        self._open.close()
 
 
 def partial_path(path: Path) -> Path:
@@ -185,7 +191,10 @@ def _beside(path: Path, before: str, behind: str) -> Path:
 def _real(path: Path) -> Path:
     """Return the file that a name stands for, which a link may say; it must be possible to write it."""
     with told_at_once(path):
-        real = Path(os.path.realpath(path))
+        try:
+            return Path(os.path.realpath(path, strict=True))
+        except FileNotFoundError:
+            real = Path(os.path.realpath(path))
         if path.is_symlink():
             try_out(real.parent)
     return real

@@ -89,6 +89,7 @@ class SuperviselyWriter(Foldered):
         """Complete the folder: a project without any prediction has a ``meta.json``, too."""
         if self._meta.has_grown or not (self._folder / META).exists():
             self._write_meta()
+        super().finish()
 
     def _write_meta(self) -> None:
         """Write what is known of classes and tags."""

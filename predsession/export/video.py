@@ -112,15 +112,27 @@ class VideoExport(Closing):
         return trails
 
     def finish(self) -> None:
-        """Write what the clip ends with."""
+        """Write what the clip ends with.
+
+        Raises
+        ------
+        DiskError
+            If it cannot be written, or is there no longer; names the file.
+        """
+        self._end()
+        self._held.keep()
         self.close()
 
     def close(self) -> None:
         """Finish the clip, as far as it came; it may be done twice."""
-        writer, self._writer = self._writer, None
         try:
-            if writer is not None and self._held.is_ours:  # a fork writes nothing into its parent's clip
-                with on_disk(self._path):
-                    writer.close()
+            self._end()
         finally:
             self._held.close()
+
+    def _end(self) -> None:
+        """Write what the clip ends with, if one was begun."""
+        writer, self._writer = self._writer, None
+        if writer is not None and self._held.is_ours:  # a fork writes nothing into its parent's clip
+            with on_disk(self._path):
+                writer.close()

@@ -47,14 +47,10 @@ class VocWriter(Foldered):
         If it holds something and may not be touched, or cannot be written to.
     """
 
-    def __init__(self, target: Target) -> None:
-        super().__init__(target)
+    def _open(self, target: Target) -> None:
+        """Look at the list that is there."""
         # Readers such as torchvision's find pictures by this list alone.
-        try:
-            self._list = PictureList(target)
-        except BaseException:
-            super().close()
-            raise
+        self._list = PictureList(target)
 
     def _write(self, prediction: Prediction) -> None:
         """Write a prediction's files."""
@@ -71,6 +67,7 @@ class VocWriter(Foldered):
     def finish(self) -> None:
         """Cut the list to what was written; each file was complete as it was written."""
         self._list.finish()
+        super().finish()
 
     def close(self) -> None:
         """Close the list, and let others write to the folder."""

@@ -28,21 +28,18 @@ class PictureList:
 
     Raises
     ------
-    SourceError
-        If the list cannot be written to.
+    OSError
+        If the list that is there cannot be read.
     """
 
     def __init__(self, target: Target) -> None:
         place = target.path / LIST
-        adds = target.existing in (Existing.OVERWRITE, Existing.RESUME) and place.is_file()
+        self._adds = target.existing in (Existing.OVERWRITE, Existing.RESUME) and place.is_file()
+        existing = Existing.APPEND if self._adds else target.existing
+        self._target = replace(target, path=place, existing=existing)
+        self._file: GrowingFile | None = None
         # Numbers instead of texts, or 100,000 names would be kept.
-        self._known = {_mark(line) for line in _lines(place)} if adds else set()
-        last = _unfinished(place) if adds else b""
-        existing = Existing.APPEND if adds else target.existing
-        self._file = GrowingFile(replace(target, path=place, existing=existing), _complete)
-        # An editor may have left away the last line end; of a run that was killed there is no such file.
-        if last and (target.path / ANNOTATIONS / f"{os.fsdecode(last)}.xml").is_file():
-            self.add(os.fsdecode(last))
+        self._known = {_mark(line) for line in _lines(place)} if self._adds else set()
 
     def add(self, name: str) -> None:
         """Add a picture, if it is not in the list.
@@ -61,15 +58,27 @@ class PictureList:
         mark = _mark(line)
         if mark not in self._known:
             self._known.add(mark)
-            self._file.write(line + b"\n")
+            self._opened().write(line + b"\n")
+
+    def _opened(self) -> GrowingFile:
+        """Return the file: opened late, so that a run without a picture leaves the folder empty."""
+        if self._file is None:
+            place = self._target.path
+            last = _unfinished(place) if self._adds else b""
+            self._file = GrowingFile(self._target, _complete)
+            # An editor may have left away the last line end; of a run that was killed there is no such file.
+            if last and (place.parents[2] / ANNOTATIONS / f"{os.fsdecode(last)}.xml").is_file():
+                self.add(os.fsdecode(last))
+        return self._file
 
     def finish(self) -> None:
         """Complete the list."""
-        self._file.finish()
+        self._opened().finish()
 
     def close(self) -> None:
         """Close it."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
 
 def _mark(line: bytes) -> int:

@@ -89,14 +89,17 @@ class YoloWriter(Foldered):
         super().__init__(target)
         self._target = target
         self._task = task
+        self._facts = FactsFile(target)
+        self._kinds: list[Outlined] = []
+        self._ids: tuple[str, ...] = ()
+
+    def _open(self, target: Target) -> None:
+        """Take over the classes and keypoints that are there."""
         self._classes = ClassTable()
         self._told = _known(target.path)
         if self._told is not None:
             self._classes.keep(self._told.names)
-        self._facts = FactsFile(target)
         self._keypoints = replace(self._told or DataYaml(), names={})
-        self._kinds: list[Outlined] = []
-        self._ids: tuple[str, ...] = ()
 
     def _write(self, prediction: Prediction) -> None:
         """Write a prediction's files."""
@@ -263,6 +266,7 @@ class YoloWriter(Foldered):
         self.left_out = +self.left_out
         self._tell()
         self._facts.finish()
+        super().finish()
 
     def close(self) -> None:
         """Close the file of facts, and let others write to the folder."""
