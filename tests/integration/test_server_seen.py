@@ -265,6 +265,18 @@ def test_sigterm_for_the_whole_group(tmp_path: Path) -> None:
         assert not (tmp_path / "begun").exists(), "it was computed before, and stored"
 
 
+def test_sigterm_for_the_whole_group_while_the_model_is_loaded() -> None:
+    """That the worker is gone with the server, before it can load, is no failure to load."""
+    command = [sys.executable, "-m", "predsession", "serve", "pixels", "--port", "0", "--ephemeral"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        until(lambda: children.read_text(), "the worker")
+        os.killpg(process.pid, signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, errors
+    assert "loading" not in errors
+
+
 def test_only_the_server_ends_its_worker() -> None:
     """A SIGTERM for the worker alone does nothing; a program that a model starts is ended by one."""
     with Server("pixels") as server, Caller(server.url) as caller:
