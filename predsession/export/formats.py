@@ -102,7 +102,7 @@ def _write_csv(target: Target) -> Writer:
 
 
 def _read_csv(path: Path) -> Outcomes:
-    from predsession.export.csvfile import read_csv
+    from predsession.export.csv_reading import read_csv
 
     return read_csv(path)
 

@@ -22,7 +22,8 @@ import predsession
 from predsession import DiskError, ItemError, MissingExtraError, Prediction, SourceError
 from predsession.errors import UnfinishedFileWarning
 from predsession.export import parquet
-from predsession.export.csvfile import CsvWriter, read_csv
+from predsession.export.csv_reading import read_csv
+from predsession.export.csvfile import CsvWriter
 from predsession.export.parquet import ParquetWriter, read_parquet
 from predsession.export.reading import read_predictions
 from predsession.export.saving import save_predictions
