@@ -45,7 +45,7 @@ class Places:
         self._again = again
         self._suffixes = suffixes
         # What was given, and to whom: numbers instead of texts, or 100,000 names would be kept.
-        self._given: dict[int, int] = {}
+        self._given: dict[int, int | None] = {}
         self._counts: dict[tuple[int, int], int] = {}
 
     def place(self, prediction: Prediction) -> PurePath:
@@ -62,30 +62,30 @@ class Places:
         PurePath
             Relative, never above the root; on a clash ``_2``, ``_3`` ... is added to the name.
         """
-        whose = hash((prediction.path, prediction.url, prediction.frame_index, prediction.image_id))
+        whose = _whose(prediction)
         place = self._wanted(prediction)
         stem = shortened(place.stem)
         place = place.with_name(f"{stem}{place.suffix}")
         first = self._mark(place)
         if self._take(first, whose):
             return place
-        count = self._counts.get((first, whose), 0) if self._again else 0
+        count = self._counts.get((first, whose), 0) if self._again and whose is not None else 0
         if not count:
             # From that name's last number on, or thousands of one name would be counted through each time.
             count = self._counts.get((first, 0), 1) + 1
             while not self._take(self._mark(place.with_name(f"{stem}_{count}{place.suffix}")), whose):
                 count += 1
             self._counts[first, 0] = count
-            if self._again:
+            if self._again and whose is not None:
                 self._counts[first, whose] = count
         return place.with_name(f"{stem}_{count}{place.suffix}")
 
-    def _take(self, mark: int, whose: int) -> bool:
+    def _take(self, mark: int, whose: int | None) -> bool:
         """Take a place, if nobody else has it."""
         if mark not in self._given:
             self._given[mark] = whose
             return True
-        return self._again and self._given[mark] == whose
+        return self._again and whose is not None and self._given[mark] == whose
 
     def _mark(self, place: PurePath) -> int:
         """Return a number that stands for a place."""
@@ -100,7 +100,7 @@ class Places:
             inside = relative.split(os.sep, 1)[0] != os.pardir
             place = PurePath(relative if inside else Path(prediction.path).name)
         # Names come from servers and files, too: no file can be called so, or is where it seems to be.
-        place = PurePath(str(place).replace("\0", "_"))
+        place = PurePath(_writable(str(place)))
         if place.name in ("", ".."):
             place = place.with_name("image") if place.name else PurePath("image")
         if prediction.frame_index is not None and not _is_frame(place, prediction.frame_index):
@@ -108,6 +108,30 @@ class Places:
         if self._suffixes is not None and place.suffix.lower() not in self._suffixes:
             place = place.with_name(f"{place.name}.png")
         return place
+
+
+def _whose(prediction: Prediction) -> int | None:
+    """Return a number that stands for an input; None where nothing says which it is: a name does not."""
+    source = (prediction.path, prediction.url, prediction.image_id, prediction.video_id)
+    return None if all(each is None for each in source) else hash((*source, prediction.frame_index))
+
+
+def _writable(name: str) -> str:
+    """Return a name that a file can have, half characters included that no file system gives or takes."""
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        name = "".join(each if _is_encodable(each) else "_" for each in name)
+    return name.replace("\0", "_")
+
+
+def _is_encodable(character: str) -> bool:
+    """Whether a file name can have a character."""
+    try:
+        os.fsencode(character)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_frame(place: PurePath, index: int) -> bool:

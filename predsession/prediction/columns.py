@@ -5,6 +5,7 @@ Invariant: what is wrong raises `ValueError` that names the argument, says what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from predsession.wire.annotation import Rings
 from predsession.wire.fields import MAX_COORDINATE, Tag
 from predsession.wire.geometry import MaskCrop, Size
+from predsession.wire.jsontypes import JSON, as_object
 
 Masks = npt.ArrayLike | Sequence[MaskCrop | None]
 Polygons = Sequence[npt.ArrayLike | Sequence[npt.ArrayLike] | None]
@@ -77,6 +79,8 @@ def whole_column(name: str, value: npt.ArrayLike) -> npt.NDArray[np.int64]:
         return np.zeros(0, np.int64)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ValueError(f"{name} is {described(value)}; wanted (N,) whole numbers")
+    if numbers.max() >= 1 << 63:  # it would come out as a negative one
+        raise ValueError(f"{name}: row {int(numbers.argmax())} is {numbers.max()}; wanted less than 2 ** 63")
     return numbers.astype(np.int64)
 
 
@@ -203,8 +207,62 @@ def tag_pairs(tags: Tags | None) -> list[Tag]:
 def _pair(tag: object) -> Tag:
     """Return one tag: a name alone, or a name with a text or a number."""
     match (tag, None) if isinstance(tag, str) else tag:
-        case (str(name), None | str() | int() | float() as value):
-            return Tag(name, value)
-        case (str(name), np.generic() as value) if isinstance(number := value.item(), (str, int, float)):
-            return Tag(name, number)
+        case (str(name), value) if not isinstance(value, list | tuple | Mapping | np.ndarray):
+            plain = json_value("tags", value)
+            assert plain is None or isinstance(plain, str | int | float), "anything else holds others"
+            return Tag(name, plain)
     raise ValueError(f"tags: {tag!r}; wanted a name, or a name with a text or a number")
+
+
+def position(name: str, value: object) -> int:
+    """Return a position in a source, NumPy's whole numbers as well; raise ValueError for anything else."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+        raise ValueError(f"{name} is {_shortened(value)}; wanted a whole number, from 0 to 2 ** 63 - 1")
+    return int(value)
+
+
+def text_or_none(name: str, value: object) -> str | None:
+    """Return a text that may be missing; raise ValueError for anything else."""
+    if value is None or isinstance(value, str):
+        return value
+    raise ValueError(f"{name} is {_shortened(value)}; wanted a text")
+
+
+def json_object(name: str, value: Mapping[str, object] | None) -> dict[str, JSON]:
+    """Return a copy of a mapping as JSON; raise ValueError if JSON has no word for something in it."""
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"{name} is {_shortened(value)}; wanted a mapping")
+    try:
+        return dict(as_object(json_value(name, value or {})))
+    except RecursionError:
+        raise ValueError(f"{name} is nested too deep to be written") from None
+
+
+def json_value(name: str, value: object) -> JSON:
+    """Return a copy of a value as JSON, NumPy's made plain; raise ValueError if JSON has no word for it."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    match value:
+        case None | bool() | str():
+            return value
+        case int() if -(1 << 63) <= value < 1 << 64:
+            return int(value)
+        case float() if math.isfinite(value):
+            return float(value)
+        case list() | tuple():
+            return [json_value(f"{name}[{place}]", each) for place, each in enumerate(value)]
+        case Mapping() if all(isinstance(key, str) for key in value):
+            return {key: json_value(f"{name}[{key!r}]", each) for key, each in value.items()}
+    raise ValueError(
+        f"{name} is {_shortened(value)}; wanted what JSON has: texts, finite numbers, whole ones of at most "
+        "64 bits, True, False, None, lists, and mappings with texts as keys"
+    )
+
+
+def _shortened(value: object) -> str:
+    """Return the beginning of a value, for a message."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, a list in itself
+        text = f"a {type(value).__name__} too long to show"
+    return text if len(text) <= 60 else f"{text[:57]}..."

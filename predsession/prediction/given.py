@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from os import PathLike
 from typing import TypeVar
 
 import numpy as np
@@ -25,8 +26,41 @@ def several(given: _Each | ItemError | Iterable[_Each | ItemError]) -> Iterable[
     -------
     iterable of Prediction or ItemError
         The same iterable, or the one in a tuple.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, such as the name of a file of predictions.
     """
-    return (given,) if isinstance(given, Shown | ItemError) else given
+    if isinstance(given, Shown | ItemError):
+        return (given,)
+    if isinstance(given, str | bytes | PathLike):
+        raise TypeError(
+            f"{given!r} is a name; read what is in that file or folder: read_predictions({given!r})"
+        )
+    if not isinstance(given, Iterable):
+        raise TypeError(f"predictions are wanted, not {type(given).__name__}")
+    return given
+
+
+def check_outcome(given: object) -> None:
+    """Refuse what is no outcome, among several.
+
+    Parameters
+    ----------
+    given : Prediction or ItemError
+        One.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if not isinstance(given, Shown | ItemError):
+        raise TypeError(
+            f"a {type(given).__name__} is no Prediction and no ItemError; make predictions of it first: "
+            "read_predictions(path), Prediction.from_json(...), Prediction.from_arrays(...)"
+        )
 
 
 def check_number(name: str, value: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from predsession.errors import ProtocolError
 from predsession.prediction.conversion import Convertible
 from predsession.prediction.display import Loader
+from predsession.wire.fields import shown
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
 from predsession.wire.meta import CONFIDENCE, ModelMeta
 from predsession.wire.results import ResultItem, copied
@@ -99,12 +100,15 @@ class Prediction(Convertible):
         Raises
         ------
         ProtocolError
-            If the annotation, its size or its list of objects is missing or of another type.
+            If the annotation, its size or its list of objects is missing or of another type, or the index is
+            no whole number from 0 to 2 ** 63 - 1.
 
         References
         ----------
         PROTOCOL.md, section 5.
         """
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < 1 << 63:
+            raise ProtocolError(f"{name or 'a result'}: index: {shown(index)} is no position in a source")
         try:
             result = ResultItem.from_json(item)
         except ProtocolError as error:
@@ -153,7 +157,8 @@ class Prediction(Convertible):
         ids: dict[str, int] | None = None
         if meta is None:
             meta, ids = _told_classes([as_object(each) for each in as_list(item.get("class_info"))])
-        number = index if isinstance(index, int) else 0
+        # From 0 where it is not said; what is no whole number is refused.
+        number = 0 if index is None else cast("int", index)
         made = cls.from_wire(item, meta=meta, index=number, name="", path=None, url=None, loader=loader)
         return replace(made, ids=ids)
 
@@ -213,7 +218,7 @@ class Prediction(Convertible):
         track_ids : (N,) array-like of int or None
             Negative for none.
         index : int
-            Position of the input in its source.
+            Position of the input in its source, from 0.
         name : str
             The input's name; without it, that of the path.
         path : str, PathLike or None
@@ -223,7 +228,7 @@ class Prediction(Convertible):
         frame_index : int or None
             The frame's number in its video.
         data : mapping or None
-            Anything else, as JSON.
+            Anything else that JSON has words for; NumPy's numbers and arrays become plain ones.
         loader : Loader or None
             How to get the picture, instead of `image`.
 
@@ -235,9 +240,11 @@ class Prediction(Convertible):
         Raises
         ------
         ValueError
-            If the argument that the message names has another shape, dtype or count than it must have.
+            If the argument that the message names has another shape, dtype or count than it must have, or
+            holds what JSON has no word for, such as NaN.
         """
         from predsession.prediction.arrays import Held, annotation_of, as_picture, as_size, model_and_titles
+        from predsession.prediction.columns import json_object, position, text_or_none
 
         picture = None if image is None else as_picture(image)
         meta, titles = model_and_titles(
@@ -255,13 +262,15 @@ class Prediction(Convertible):
             tags=tags,
             track_ids=track_ids,
         )
+        path = text_or_none("path", None if path is None else fspath(path))
+        frame = None if frame_index is None else position("frame_index", frame_index)
         return cls.from_wire(
-            {"annotation": annotation, "frame_index": frame_index, "data": copied(data or {})},
+            {"annotation": annotation, "frame_index": frame, "data": json_object("data", data)},
             meta=meta,
-            index=index,
-            name=name or (Path(path).name if path is not None else ""),
-            path=None if path is None else fspath(path),
-            url=url,
+            index=position("index", index),
+            name=text_or_none("name", name) or (Path(path).name if path is not None else ""),
+            path=path,
+            url=text_or_none("url", url),
             loader=loader if picture is None else Held(picture),
         )
 
