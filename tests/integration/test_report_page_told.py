@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, expect
 from predictions import found
 from report_kit import NEEDS_CHROMIUM, Visiting, chromium, visiting
 
-from predsession import ItemError, Prediction, PredictionSession, save_predictions
+from predsession import ItemError, Prediction, PredictionSession, SourceError, save_predictions
 from predsession.cli import main
 from predsession.export.pagetags import MOST_TAG_BYTES
 
@@ -163,10 +164,11 @@ def test_what_has_no_name_is_said_to_have_none(visit: Visiting, tmp_path: Path) 
 def test_number_that_json_has_no_word_for_loses_no_picture(visit: Visiting, tmp_path: Path) -> None:
     """A time or a tag that is no number is told as such, or not at all; the picture is there."""
     numbers = [float("nan"), float("inf"), float("-inf")]
-    frames = [
-        replace(found(tags=[("speed", number)], frame_index=at), timestamp=number)
-        for at, number in enumerate(numbers)
-    ]
+    frames = []
+    for at, number in enumerate(numbers):
+        item = found(frame_index=at).to_json()
+        item["annotation"]["tags"] = [{"name": "speed", "value": number}]  # as a server may send it
+        frames.append(replace(Prediction.from_json(item), timestamp=number))
     assert save_predictions(frames, tmp_path / "r.html").predictions == 3
     here = visit(tmp_path / "r.html")
     here.shows(3, 6)
@@ -177,8 +179,10 @@ def test_number_that_json_has_no_word_for_loses_no_picture(visit: Visiting, tmp_
         here.page.keyboard.press("ArrowRight")
 
 
-def test_page_without_a_suffix_is_a_folder_everywhere(visit: Visiting, ours: str, tmp_path: Path) -> None:
-    """`convert`, `save_predictions` and a session write index.html there; the browser shows the page."""
+def test_page_without_a_suffix_is_a_folder_everywhere(
+    visit: Visiting, ours: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`convert`, `predict`, `save_predictions` and a session write index.html there; the browser shows it."""
     save_predictions([found()], tmp_path / "preds.jsonl")
     converted, saved_there = tmp_path / "converted", tmp_path / "saved"
     assert main(["convert", str(tmp_path / "preds.jsonl"), "--to", "html", "--out", str(converted)]) == 0
@@ -187,11 +191,17 @@ def test_page_without_a_suffix_is_a_folder_everywhere(visit: Visiting, ours: str
     with PredictionSession(ours, [np.zeros((48, 64, 3), np.uint8)]) as session:
         taken = Path(session.to_html(tmp_path / "taken").path)
     assert taken == tmp_path / "taken" / "index.html"
-    for page in (converted / "index.html", saved_there / "index.html", taken):
+    Image.new("RGB", (64, 48)).save(tmp_path / "1.png")
+    predict = ["predict", str(tmp_path / "1.png"), "--url", ours, "--format", "html", "--out"]
+    assert main([*predict, str(tmp_path / "p")]) == 0
+    predicted = tmp_path / "p" / "index.html"
+    for page in (converted / "index.html", saved_there / "index.html", taken, predicted):
         here = visit(page)
         expect(here.cards).to_have_count(1)
         assert here.complaints == []
-    with pytest.raises(Exception, match=r"saved/index\.html is there already"):
+    assert main([*predict, str(tmp_path / "q"), "--html", str(tmp_path / "q")]) == 2
+    assert "q/index.html is named twice" in capsys.readouterr().err
+    with pytest.raises(SourceError, match=r"saved/index\.html is there already"):
         save_predictions([found()], saved_there, "html")
     assert save_predictions([found()], saved_there, "html", overwrite=True).predictions == 1
     assert save_predictions([found()], tmp_path / "UPPER.HTM").path == str(tmp_path / "UPPER.HTM")
