@@ -27,6 +27,11 @@ URL_VARIABLE = "PREDSESSION_URL"
 """The environment variable that names the server where no url is passed."""
 
 
+def url_of_environment() -> str | None:
+    """Return the server that the environment names; None where it names none, or is blank."""
+    return os.environ.get(URL_VARIABLE, "").strip() or None
+
+
 class Api(Protocol):
     """What is read of an ``api`` object; a Supervisely ``Api`` fits."""
 
@@ -202,7 +207,7 @@ def project_of(
     if datasets is not None:
         found = getattr(datasets.get_info_by_id(dataset), "project_id", None)
     else:
-        found = _ask_library(dataset, url or os.environ.get(URL_VARIABLE), token, options)
+        found = _ask_library(dataset, url or url_of_environment(), token, options)
     if not isinstance(found, int):
         raise SourceError(
             f"the project of dataset {dataset} cannot be found; pass api=, or a server whose library has it"

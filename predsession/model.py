@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -10,7 +9,14 @@ from types import TracebackType
 from typing import Self
 
 from predsession import errors
-from predsession.checks import URL_VARIABLE, Api, check_connection, check_token, retry_policy
+from predsession.checks import (
+    URL_VARIABLE,
+    Api,
+    check_connection,
+    check_token,
+    retry_policy,
+    url_of_environment,
+)
 from predsession.http.auth import Secret, find_token, show_url
 from predsession.http.caller import Caller
 from predsession.http.retry import RetryPolicy
@@ -60,7 +66,7 @@ def connect(
     ConnectError
         If there is no URL, or it is none.
     """
-    target = url or os.environ.get(URL_VARIABLE)
+    target = url or url_of_environment()
     if not target:
         raise errors.ConnectError(f"pass the server's url, or set {URL_VARIABLE}", permanent=True)
     found = check_token(find_token(token, getattr(api, "token", None), explicit_url=url))

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from predsession.checks import (
-    URL_VARIABLE,
     Api,
     OnError,
     check_connection,
@@ -28,6 +27,7 @@ from predsession.checks import (
     project_of,
     retry_policy,
     tracking_of,
+    url_of_environment,
 )
 from predsession.courses import plan
 from predsession.errors import SourceError
@@ -213,7 +213,7 @@ class PredictionSession(SessionTaking):
             connection,
             retry_policy(api),
             limits(max_pixels),
-            encoding_for(url or os.environ.get(URL_VARIABLE), encoding),
+            encoding_for(url or url_of_environment(), encoding),
             check_seconds("idle_timeout", idle_timeout),
             None if start_timeout is None else check_seconds("start_timeout", start_timeout),
             None if total_timeout is None else check_seconds("total_timeout", total_timeout),
@@ -270,8 +270,9 @@ class PredictionSession(SessionTaking):
         """Start the pipeline, and see to it that it ends when the session is forgotten."""
         self._server: EmbeddedServer | None = None
         try:
-            self._server = None if url or os.environ.get(URL_VARIABLE) else _embedded_server()
-            self._url = Secret(self._server.url if self._server else url or os.environ[URL_VARIABLE])
+            named = url or url_of_environment()
+            self._server = None if named else _embedded_server()
+            self._url = Secret(self._server.url if self._server else named or "")
             transport = HttpTransport(self._url, token=token, options=options.connection)
             lost = self._server.lost if self._server else None
             shared = Shared(transport, options, lost=lost, journal=journal)

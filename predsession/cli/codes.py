@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import json
+import math
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 OK, SOME_FAILED, USAGE, SERVER = 0, 1, 2, 3
@@ -46,6 +49,27 @@ def write_error(text: str) -> None:
     except OSError:
         pass
     sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+
+
+def print_line(text: str) -> None:
+    """Print a line for people; what servers and files say must not reach the terminal as a command."""
+    from predsession.inputs.items import printable
+
+    print(printable(text), flush=True)
+
+
+def print_json(value: object) -> None:
+    """Print a line of JSON; what is no number in it becomes null, for JSON has no NaN."""
+    print(json.dumps(_numbers_only(value), ensure_ascii=not speaks_utf8(), allow_nan=False), flush=True)
+
+
+def _numbers_only(value: object) -> object:
+    """Return a value with None for numbers that are none."""
+    if isinstance(value, Mapping):
+        return {key: _numbers_only(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers_only(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def speaks_utf8() -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import textwrap
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, SERVER, USAGE, speaks_utf8
+from predsession.cli.codes import OK, SERVER, USAGE, print_json
 from predsession.cli.commands import add_command
 from predsession.cli.reach import add_ca, add_token, add_url, url_of, verify_of
 
@@ -71,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         on_finding=None if args.json else _print,
     )
     if args.json:
-        print(json.dumps(examination.to_json(), ensure_ascii=not speaks_utf8()))
+        print_json(examination.to_json())
     else:
         _sum_up(examination)
     return SERVER if examination.verdict is Verdict.BAD else OK

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, SERVER, SOME_FAILED, USAGE, say, speaks_utf8
+from predsession.cli.codes import OK, SERVER, SOME_FAILED, USAGE, print_json, print_line, say
 from predsession.cli.commands import add_command
 from predsession.errors import ItemError, PredSessionError, SourceError
 
@@ -49,6 +49,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--timeout", type=_seconds, default=5.0, metavar="SECONDS", help="for each (default: 5)"
     )
     infer.add_argument("--save-images", metavar="DIR", help="write the pictures with what was found drawn")
+    infer.add_argument("--overwrite", action="store_true", help="replace pictures that are there")
     infer.set_defaults(run=_infer)
     subscribe = add_command(inner, "subscribe", "run a camera of the runtime through a model")
     subscribe.add_argument("stream", metavar="STREAM", help="the camera's id")
@@ -115,7 +116,8 @@ def _infer(args: argparse.Namespace) -> int:
     """Run ``infer``."""
     from predsession.cli.predict import Report
     from predsession.edge import InferenceClient
-    from predsession.export.names import OutputNames
+    from predsession.export.drawings import Drawings
+    from predsession.export.target import Target, existing_of
     from predsession.inputs.folders import is_clip
     from predsession.inputs.sources import open_source
 
@@ -125,19 +127,25 @@ def _infer(args: argparse.Namespace) -> int:
             f"{clip} is a video, and `edge infer` takes pictures only: write its frames to a folder, or run "
             "`predsession predict` on a server"
         )
-    names = OutputNames(args.save_images, args.source) if args.save_images else None
     pictures = _Pictures(iter(open_source(args.source)))
     report = Report(as_json=args.json)
     failed = False
-    with InferenceClient(args.endpoint) as client:
+    with ExitStack() as stack:
+        drawings = None
+        if args.save_images:
+            target = Target(path=Path(args.save_images), existing=existing_of(overwrite=args.overwrite))
+            drawings = stack.enter_context(Drawings(target, args.source))
+        client = stack.enter_context(InferenceClient(args.endpoint))
         results = client.infer_many(
             pictures, args.model, depth=args.depth, timeout_ms=round(args.timeout * 1000)
         )
         for outcome in pictures.outcomes(results):
             failed = failed or isinstance(outcome, ItemError)
-            if names is not None and not isinstance(outcome, ItemError):
-                outcome.visualize(save_path=names.path_for(outcome))
+            if drawings is not None:
+                drawings.write(outcome)
             report.add(outcome)
+        if drawings is not None:
+            drawings.finish()
     report.end()
     return SOME_FAILED if failed else OK
 
@@ -209,34 +217,22 @@ def _subscribe(args: argparse.Namespace) -> int:
         client.subscribe(args.stream, args.model, fps=args.fps) as frames,
     ):
         for number, result in islice(frames, args.count):
-            print(_frame_json(number, result) if args.json else _frame_line(number, result), flush=True)
+            if args.json:
+                print_json(_frame_json(number, result))
+            else:
+                print_line(_frame_line(number, result))
         if frames.dropped:
             say(f"{frames.dropped} frames were dropped: this end is too slow for them")
     return OK
 
 
-def _frame_json(number: int, result: InferenceResult) -> str:
-    """Return a frame as a line of JSON; boxes are x, y, width, height, 0 to 1 of the picture."""
+def _frame_json(number: int, result: InferenceResult) -> dict[str, object]:
+    """Return a frame for JSON; boxes are x, y, width, height, 0 to 1 of the picture."""
     objects = [
         {"label": each.label, "score": each.score, "class_id": each.class_id, "bbox": list(each.bbox)}
         for each in result.objects
     ]
-    frame = {"frame_sequence": number, "timestamp_ns": result.timestamp_ns, "objects": objects}
-    return _json(frame, ascii_only=not speaks_utf8())
-
-
-def _json(value: object, *, ascii_only: bool = True) -> str:
-    """Return JSON; what is no number in it becomes null, for JSON has no NaN."""
-    return json.dumps(_numbers_only(value), ensure_ascii=ascii_only, allow_nan=False)
-
-
-def _numbers_only(value: object) -> object:
-    """Return a value with None for numbers that are none."""
-    if isinstance(value, Mapping):
-        return {key: _numbers_only(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_numbers_only(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return {"frame_sequence": number, "timestamp_ns": result.timestamp_ns, "objects": objects}
 
 
 def _frame_line(number: int, result: InferenceResult) -> str:
@@ -260,11 +256,11 @@ def _models(args: argparse.Namespace) -> int:
             say(f"registered {client.register_model(args.register, args.id)}")
         models = client.list_models()
     if args.json:
-        print(_json([asdict(each) for each in models]))
+        print_json([asdict(each) for each in models])
         return OK
     print(f"{'model':<24}  {'version':<10}  path")
     for each in models:
-        print(f"{each.model_id:<24}  {each.version or '-':<10}  {each.model_path}")
+        print_line(f"{each.model_id:<24}  {each.version or '-':<10}  {each.model_path}")
     return OK
 
 
@@ -275,14 +271,14 @@ def _stats(args: argparse.Namespace) -> int:
     with InferenceClient(args.endpoint) as client:
         stats = client.get_stats()
     if args.json:
-        print(_json(stats))
+        print_json(stats)
         return OK
     print(f"device  {_percent(stats['device_utilization'])}, {stats['device_temperature']:.1f} °C")
     print(f"cpu     {_percent(stats['cpu_utilization'])}")
     print(f"memory  {stats['ram_used_kib'] >> 10} of {stats['ram_total_kib'] >> 10} MiB")
     print(f"{'model':<24}  {'calls':>10}  {'errors':>8}  {'ms':>8}  {'a second':>8}  {'queue':>5}")
     for each in stats["model_stats"]:
-        print(
+        print_line(
             f"{each['model_id']:<24}  {each['total_inferences']:>10}  {each['total_errors']:>8}  "
             f"{each['avg_latency_us'] / 1000:>8.1f}  {each['current_qps']:>8.1f}  {each['queue_depth']:>5}"
         )

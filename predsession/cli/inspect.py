@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, SERVER, SOME_FAILED, USAGE, leave_on_signals, say, speaks_utf8
+from predsession.cli.codes import (
+    OK,
+    SERVER,
+    SOME_FAILED,
+    USAGE,
+    leave_on_signals,
+    print_json,
+    print_line,
+    say,
+    speaks_utf8,
+)
 from predsession.cli.commands import add_command
 from predsession.cli.reach import add_ca, add_token, add_url, url_of, verify_of
 from predsession.errors import NotFoundError
@@ -70,15 +80,15 @@ def _info(args: argparse.Namespace) -> int:
         meta = ModelMeta.from_json(parse_json(caller.call(calls.model_meta())))
         settings = parse_json(caller.call(calls.custom_settings()))
     if args.json:
-        print(json.dumps({"info": info.raw, "classes": meta.names, "settings": settings}, ensure_ascii=False))
+        print_json({"info": info.raw, "classes": meta.names, "settings": settings})
         return OK
     names = ", ".join(meta.names[:8]) + (", ..." if len(meta.names) > 8 else "")
     inner = settings.get("settings") if isinstance(settings, dict) else settings
-    print(f"server      {info.app_name or 'unnamed'}")
-    print(f"task        {info.raw.get('task type', 'not said')}")
-    print(f"classes     {len(meta.names)}: {names}")
-    print(f"settings    {inner if isinstance(inner, str) else json.dumps(inner)}")
-    print(f"extension   {', '.join(sorted(info.features)) or 'none: a stock server'}")
+    print_line(f"server      {info.app_name or 'unnamed'}")
+    print_line(f"task        {info.raw.get('task type', 'not said')}")
+    print_line(f"classes     {len(meta.names)}: {names}")
+    print_line(f"settings    {inner if isinstance(inner, str) else json.dumps(inner)}")
+    print_line(f"extension   {', '.join(sorted(info.features)) or 'none: a stock server'}")
     return OK
 
 
@@ -143,11 +153,11 @@ def _list(caller: Caller, args: argparse.Namespace) -> int:
         return SERVER
     jobs = parse_job_list(reply)
     if args.json:
-        print(json.dumps([job.raw for job in jobs]))
+        print_json([job.raw for job in jobs])
         return OK
     print(f"{'uuid':<32}  {'session':<32}  {'done':>13}  {'age':>6}  stage")
     for job in jobs:
-        print(_row(job))
+        print_line(_row(job))
     return OK
 
 

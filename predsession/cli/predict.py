@@ -33,7 +33,6 @@ examples:
   predsession predict clip.mp4 --track --save-video out.mp4  a video with tracking
 """
 
-PAGES = frozenset((".html", ".htm"))
 TIMES = {
     "timeout": "for one answer of the server (default: 60)",
     "start-timeout": "after which a job that has not begun is given up",
@@ -110,12 +109,10 @@ def setting(text: str) -> tuple[str, object]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    from predsession.export.names import OutputNames
     from predsession.session import PredictionSession
 
     leave_on_signals()
     journal = _journal(args)
-    names = OutputNames(args.save_images, args.source) if args.save_images else None
     places = _places(args, journal)
     with ExitStack() as stack:
         files = stack.enter_context(closing(_files(args, places, journal)))
@@ -128,8 +125,6 @@ def run(args: argparse.Namespace) -> int:
         try:
             for outcome in session:
                 files.write(outcome)
-                if names is not None and not isinstance(outcome, ItemError):
-                    outcome.visualize(save_path=names.path_for(outcome))
                 report.add(outcome)
             files.finish()
         except ItemError as error:
@@ -149,18 +144,22 @@ class _Place:
 
 def _places(args: argparse.Namespace, journal: str | None) -> list[_Place]:
     """Return what is to be written, or refuse what makes no sense together."""
+    from predsession.export.formats import FORMATS
+    from predsession.export.target import refuse_input
     from predsession.inputs.folders import is_clip
 
     places = []
+    if args.save_images:  # before what may be put into the same folder
+        places.append(_Place(args.save_images, outputs.DRAWN))
     if args.out:
-        places.append(_Place(args.out, args.format, images=True))
+        out = str(FORMATS[args.format].place(Path(args.out))) if args.format else args.out
+        places.append(_Place(out, args.format, images=True))
     elif args.format or args.images or args.scores:
         raise SourceError(
             "--format, --images and --scores are about the file or folder of --out: pass it, too"
         )
     if args.html:
-        page = Path(args.html)
-        places.append(_Place(str(page if page.suffix.lower() in PAGES else page / "index.html"), "html"))
+        places.append(_Place(str(FORMATS["html"].place(Path(args.html))), "html"))
     if args.save_video:
         if len(args.source) > 1 or not is_clip(args.source[0]):
             raise SourceError("--save-video is for one clip: run clips one by one")
@@ -169,6 +168,8 @@ def _places(args: argparse.Namespace, journal: str | None) -> list[_Place]:
     for path in files:
         if files.count(path) > 1:
             raise SourceError(f"{path} is named twice: each needs a place of its own")
+    for each in places:
+        refuse_input(each.path, args.source)
     return places
 
 
@@ -181,7 +182,10 @@ def _files(args: argparse.Namespace, places: Sequence[_Place], journal: str | No
     try:
         for each in places:
             existing = existing_of(overwrite=args.overwrite, resume=each.path in known)
-            files.open(each.path, each.format, existing=existing, images=each.images)
+            if each.format == outputs.DRAWN:
+                files.draw(each.path, args.source, existing=existing)
+            else:
+                files.open(each.path, each.format, existing=existing, images=each.images)
     except BaseException:
         files.close()
         raise
@@ -271,8 +275,9 @@ class Report:
         """Print the table."""
         if self._as_json:
             return
-        shown = [[cell.encode("unicode_escape").decode() if not cell.isprintable() else cell for cell in row]
-                 for row in self._rows]  # fmt: skip
+        from predsession.inputs.items import printable
+
+        shown = [[printable(cell) for cell in row] for row in self._rows]
         widths = [max(len(row[column]) for row in shown) for column in range(2)]
         for file, objects, best in shown:
             print(f"{file:<{widths[0]}}  {objects:>{widths[1]}}  {best}".rstrip())

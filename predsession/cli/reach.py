@@ -55,9 +55,9 @@ def url_of(args: argparse.Namespace) -> str:
     SourceError
         If neither the command line nor the environment names one.
     """
-    from predsession.checks import URL_VARIABLE
+    from predsession.checks import URL_VARIABLE, url_of_environment
 
-    url = os.environ.get(URL_VARIABLE) or None if args.url is None else args.url
+    url = url_of_environment() if args.url is None else args.url
     if url is None:
         raise SourceError(f"pass the server's URL, or set {URL_VARIABLE}")
     return str(url)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, USAGE, say, speaks_utf8
+from predsession.cli.codes import OK, USAGE, print_json, print_line, say
 from predsession.cli.commands import add_command
 
 if TYPE_CHECKING:
@@ -63,18 +62,18 @@ def _show(args: argparse.Namespace) -> int:
         "reasons": dict(reasons.most_common()),
     }
     if args.json:
-        print(json.dumps(facts, ensure_ascii=not speaks_utf8()))
+        print_json(facts)
         return OK
     print(f"{len(dataset)} rows" + (f" of {dataset.kind}" if dataset.kind else ""))
     for name, output in _outputs(dataset).items():
-        print(f"  {_line(name)}  {output['dtype']}  {output['shape']}")
+        print_line(f"  {_line(name)}  {output['dtype']}  {output['shape']}")
     for each in ids:
-        print(f"    {_line(each)}")
+        print_line(f"    {_line(each)}")
     if len(ids) < len(dataset):
         print(f"    and {len(dataset) - len(ids)} more")
     print(f"{sum(reasons.values())} dead letters")
     for reason, count in reasons.most_common():
-        print(f"  {count:>6}  {_line(reason)}")
+        print_line(f"  {count:>6}  {_line(reason)}")
     return OK
 
 
@@ -84,9 +83,8 @@ def _outputs(dataset: ResultDataset) -> dict[str, dict[str, object]]:
 
 
 def _line(text: str) -> str:
-    """Return a text on one line, and not too long a one."""
-    shown = text if text.isprintable() else text.encode("unicode_escape").decode()
-    return shown if len(shown) <= 200 else f"{shown[:200]}..."
+    """Return a text that is not too long."""
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _export(args: argparse.Namespace) -> int:

@@ -158,12 +158,13 @@ def _summary(session: StreamSession) -> None:
 
 def _arguments(args: argparse.Namespace) -> dict[str, object]:
     """Return the session's arguments: of the file, then of the command line."""
+    from predsession.checks import url_of_environment
     from predsession.stream.config import load_model, load_object, read_table, resolved
 
     found: dict[str, object] = {}
     given = read_table(Path(args.config)) if args.config else {}
     ours = {
-        "model": args.model or args.url or (None if "model" in given else os.environ.get("PREDSESSION_URL")),
+        "model": args.model or args.url or (None if "model" in given else url_of_environment()),
         "source": args.source,
         "store": args.store,
         "batch_size": args.batch_size,

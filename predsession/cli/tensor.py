@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from predsession.cli.codes import OK, say
+from predsession.cli.codes import OK, print_json, print_line, say
 from predsession.cli.commands import add_command
 from predsession.cli.reach import TRUST, add_token
 from predsession.errors import SourceError
@@ -159,9 +158,9 @@ def _info(args: argparse.Namespace) -> int:
                 for name in session.get_model_names()
             }
             server = {"name": facts.name, "version": facts.version, "extensions": sorted(facts.extensions)}
-            print(json.dumps({"server": server, "models": models}))
+            print_json({"server": server, "models": models})
             return OK
-        print(f"{facts.name} {facts.version}: {', '.join(sorted(facts.extensions)) or 'no extensions'}")
+        print_line(f"{facts.name} {facts.version}: {', '.join(sorted(facts.extensions)) or 'no extensions'}")
         session.show_input_output_info()
     return OK
 
@@ -182,9 +181,9 @@ def _infer(args: argparse.Namespace) -> int:
         say(f"{args.out} has {', '.join(results)}")
     for name, array in results.items():
         if args.json:
-            print(json.dumps({"name": name, "shape": list(array.shape), "dtype": array.dtype.name}))
+            print_json({"name": name, "shape": list(array.shape), "dtype": array.dtype.name})
         else:
-            print(f"{name}  {list(array.shape)}  {array.dtype.name}")
+            print_line(f"{name}  {list(array.shape)}  {array.dtype.name}")
     return OK
 
 
@@ -299,7 +298,7 @@ def _profile(args: argparse.Namespace) -> int:
             session(data, model_name=_one(session))
         times = session.get_profile(_one(session))
     if args.json:
-        print(json.dumps(times))
+        print_json(times)
         return OK
     print(f"{'milliseconds':<16}{'average':>10}{'least':>10}{'most':>10}")
     for key in _PARTS:
@@ -323,7 +322,7 @@ def _bench(args: argparse.Namespace) -> int:
         seconds = time.perf_counter() - began
     rate = args.count / seconds
     if args.json:
-        print(json.dumps({"calls": args.count, "depth": args.depth, "seconds": seconds, "calls_per_s": rate}))
+        print_json({"calls": args.count, "depth": args.depth, "seconds": seconds, "calls_per_s": rate})
     else:
         print(f"{args.count} calls, {args.depth} at once: {seconds:.2f} s, {rate:.1f} a second")
     return OK

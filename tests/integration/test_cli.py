@@ -192,6 +192,34 @@ def test_jobs_are_listed_stopped_and_cleared(
     assert "no job nonsense" in predsession("jobs", ours, "--stop", "nonsense", code=3).stderr
 
 
+ODD = """
+from predsession.server.models.pixels import PixelNumbers
+class Odd(PixelNumbers):
+    classes = ("Straße", "\\x1b]0;owned\\x07\\nred", *PixelNumbers.classes)
+"""
+
+
+def test_what_a_server_says_is_no_command_to_the_terminal(tmp_path: Path) -> None:
+    """Escapes and line ends are shown as such; JSON is JSON also where the terminal takes ASCII alone."""
+    (tmp_path / "odd.py").write_text(ODD)
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    with RunningServer(f"{tmp_path}/odd.py:Odd") as server:
+        text = predsession("info", server.url).stdout
+        names = json.loads(predsession("info", server.url, "--json", **ascii_only).stdout)["classes"]
+    assert names[:2] == ["Straße", "\x1b]0;owned\x07\nred"]
+    assert "\\x1b]0;owned\\x07\\nred" in text
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == 5
+
+
+def test_a_blank_variable_names_no_server() -> None:
+    """It is as good as none."""
+    assert (
+        "pass the server's URL, or set PREDSESSION_URL"
+        in predsession("info", code=2, PREDSESSION_URL="  ").stderr
+    )
+
+
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[str]:
     """A server that wants a token."""
