@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from predsession.checks import OnError
@@ -41,8 +42,11 @@ class SessionViews:
         """Return the folder that the input's paths have in common."""
         from predsession.export.places import common_folder
 
-        given = self._input if isinstance(self._input, list | tuple) else [self._input]
-        return common_folder(given)
+        return common_folder(self._given())
+
+    def _given(self) -> Sequence[object]:
+        """Return what was handed in, one by one; an iterator, whose inputs are not known yet, is one."""
+        return self._input if isinstance(self._input, list | tuple) else [self._input]
 
     def __len__(self) -> int:
         total = self._pipeline.known_total()

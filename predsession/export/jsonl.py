@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-from predsession.errors import ItemError, PredSessionError, ProtocolError, SourceError, UnfinishedFileWarning
+from predsession.errors import ItemError, PredSessionError, ProtocolError, SourceError
 from predsession.export.growing import GrowingFile
+from predsession.export.growingmeta import ids_from
+from predsession.export.jsonl_adding import complete_lines, ends_a_line, warn_unfinished
 from predsession.export.target import Target
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
@@ -19,8 +20,8 @@ from predsession.wire.jsontypes import JSONObject, as_object
 from predsession.wire.meta import CONFIDENCE, ModelMeta
 from predsession.wire.results import MODEL
 
-LOOKED_BACK = 1 << 16
-"""Bytes that are read at a time, from the end, to find the last complete line."""
+CLASS_IDS = "class_ids"
+"""Within what is said of the model: the numbers of its classes, where they are not their places."""
 
 
 def to_line(outcome: Prediction | ItemError, *, ascii_only: bool = False) -> str:
@@ -62,8 +63,8 @@ def _is_text(line: str) -> bool:
 class JsonlWriter(Closing):
     """Writes outcomes into a file, a line each, each line complete before the next begins.
 
-    What is there already is treated as `predsession.export.growing` says. A file that is added to loses its
-    last line, if that was written by half.
+    What is there already is treated as `predsession.export.growing` says. A file that is added to must be one
+    of ours, and loses its last line, if that was written by half.
 
     Parameters
     ----------
@@ -79,12 +80,11 @@ class JsonlWriter(Closing):
     def __init__(self, target: Target | str | PathLike[str]) -> None:
         super().__init__()
         target = target if isinstance(target, Target) else Target(path=Path(target))
-        self._file = GrowingFile(target, _complete)
-        self._model: ModelMeta | None = None
+        self._file = GrowingFile(target, complete_lines)
+        self._model: _Model | None = None
         # In a file that is added to, an older line may have told of another model.
         self._is_told = not self._file.is_added_to
-        if self._file.is_added_to and not _ends_a_line(target.path):
-            self._file.write(b"\n")
+        self._is_begun = not self._file.is_added_to
 
     def write(self, outcome: Prediction | ItemError) -> None:
         """Write one outcome, and hand it to the operating system.
@@ -102,21 +102,22 @@ class JsonlWriter(Closing):
         line = to_line(outcome)
         if isinstance(outcome, Prediction) and self._is_news(outcome):
             # A line describes only the classes of its own picture; this counts for all that follow.
-            model = None if self._model is None else self._model.to_json()
+            model = None if self._model is None else _model_to_json(*self._model)
             line = f'{{"{MODEL}":{_text(model)},{line[1:]}'
+        if not self._is_begun and not ends_a_line(self._file.path):
+            line = f"\n{line}"
+        self._is_begun = True
         self._file.write(f"{line}\n".encode())
 
     def _is_news(self, prediction: Prediction) -> bool:
         """Whether another model counts from this prediction on, or none where its line describes all."""
-        meta = prediction.meta
-        if self._is_told and (meta is self._model or meta == self._model):
-            self._model = meta
+        model = prediction.meta, prediction.ids
+        if self._is_told and self._model is not None and model == self._model:
+            self._model = model  # the same object as the next one's, most likely
             return False
-        alone = prediction.ids is not None or (
-            set(meta.tags) <= {CONFIDENCE} and prediction.counts().keys() >= set(meta.names)
-        )
+        alone = _describes_itself(prediction)
         is_news = not self._is_told or not (alone and self._model is None)
-        self._model, self._is_told = None if alone else meta, True
+        self._model, self._is_told = None if alone else model, True
         return is_news
 
     def finish(self) -> None:
@@ -128,40 +129,22 @@ class JsonlWriter(Closing):
         self._file.close()
 
 
-def _complete(path: Path) -> int:
-    """Return how many bytes of a file are complete lines; a last one that only lacks its end is."""
-    with path.open("rb") as file:
-        size = end = file.seek(0, 2)
-        while end > 0:
-            begin = max(0, end - LOOKED_BACK)
-            file.seek(begin)
-            found = file.read(end - begin).rfind(b"\n")
-            if found >= 0:
-                end = begin + found + 1
-                break
-            end = begin
-        file.seek(end)
-        last = file.read()
-    if last.strip():
-        try:
-            as_object(loads(last))
-        except (ValueError, RecursionError, PredSessionError):
-            _warn(path, "its last line")
-            return end
-    return size
+_Model = tuple[ModelMeta, Mapping[str, int] | None]
+"""A model's classes, and their numbers where they are not their places."""
 
 
-def _ends_a_line(path: Path) -> bool:
-    """Whether a file ends with the end of a line, or is empty."""
-    with path.open("rb") as file:
-        return file.seek(0, 2) == 0 or (file.seek(-1, 2) >= 0 and file.read() == b"\n")
+def _model_to_json(meta: ModelMeta, ids: Mapping[str, int] | None) -> JSONObject:
+    """Describe a model."""
+    return meta.to_json() if ids is None else {**meta.to_json(), CLASS_IDS: dict(ids)}
 
 
-def _warn(path: str | PathLike[str], which: str) -> None:
-    """Say that a line was written by half."""
-    warnings.warn(
-        f"{path}: {which} was written by half, and is left out", UnfinishedFileWarning, stacklevel=3
-    )
+def _describes_itself(prediction: Prediction) -> bool:
+    """Whether a line says all of the model by itself: all classes, in their order, and no tags of its own."""
+    meta = prediction.meta
+    if meta.tags != (CONFIDENCE,):
+        return False
+    found = [title for title in prediction.counts() if meta.find(title)]
+    return tuple(sorted(found, key=prediction.id_of)) == meta.names
 
 
 def read_lines(path: str | PathLike[str]) -> Iterator[Prediction | ItemError]:
@@ -196,7 +179,7 @@ def read_lines(path: str | PathLike[str]) -> Iterator[Prediction | ItemError]:
                 yield reader.outcome(as_object(loads(line)))
             except (ValueError, RecursionError, PredSessionError) as error:
                 if not line.endswith(b"\n"):
-                    _warn(path, f"line {number}")
+                    warn_unfinished(path, f"line {number}")
                     return
                 raise SourceError(f"{path}, line {number}: not a prediction ({error})") from None
 
@@ -205,7 +188,7 @@ class _Reader:
     """Reads line after line; one may describe the model, whose classes count from there on."""
 
     def __init__(self) -> None:
-        self._model: ModelMeta | None = None
+        self._model: _Model | None = None
 
     def outcome(self, line: JSONObject) -> Prediction | ItemError:
         """Return what a line says."""
@@ -213,15 +196,22 @@ class _Reader:
             return _item_error(line)
         if MODEL in line:
             told = line[MODEL]
-            self._model = None if told is None else ModelMeta.from_json(as_object(told))
+            self._model = None if told is None else _model_from_json(as_object(told))
         return self._with_model(Prediction.from_json(line))
 
     def _with_model(self, prediction: Prediction) -> Prediction:
         """Give a prediction the model's whole description, if its own agrees with it."""
-        model, titles = self._model, prediction.counts()
-        if model is None or any(model.class_id(each) != prediction.id_of(each) for each in titles):
+        if self._model is None:
             return prediction
-        return replace(prediction, meta=model, ids=None)
+        meta, ids = self._model
+        whole = replace(prediction, meta=meta, ids=ids)
+        agrees = all(whole.id_of(each) == prediction.id_of(each) for each in prediction.counts())
+        return whole if agrees else prediction
+
+
+def _model_from_json(told: JSONObject) -> _Model:
+    """Read what `_model_to_json` wrote."""
+    return ModelMeta.from_json(told), ids_from(told[CLASS_IDS]) if CLASS_IDS in told else None
 
 
 def _item_error(line: JSONObject) -> ItemError:

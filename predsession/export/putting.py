@@ -7,6 +7,8 @@ import os
 import shutil
 from pathlib import Path, PurePath
 
+import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from predsession.errors import PredSessionError, SourceError
@@ -60,10 +62,12 @@ def put_picture(prediction: Prediction, folder: Path, place: PurePath, *, how: I
         with drafted(target) as draft:
             _copy(source, draft) if how == "copy" else _link(source, draft)
         return True
-    drawn = _drawn(prediction, target.suffix)
-    if drawn is not None:
-        write_whole(target, drawn)
-    return drawn is not None
+    try:
+        picture = prediction.load_image()
+    except PredSessionError:
+        return False
+    write_whole(target, encoded(picture, target.suffix))
+    return True
 
 
 def _entry(path: Path) -> tuple[Path, str]:
@@ -93,12 +97,21 @@ def _link(source: Path, target: Path) -> None:
         target.symlink_to(source.resolve())
 
 
-def _drawn(prediction: Prediction, suffix: str) -> bytes | None:
-    """Return what the prediction has at hand as a file of some kind; None where it has nothing."""
-    try:
-        picture = prediction.load_image()
-    except PredSessionError:
-        return None
+def encoded(picture: npt.NDArray[np.uint8], suffix: str) -> bytes:
+    """Return a picture as a file.
+
+    Parameters
+    ----------
+    picture : (H, W, 3) uint8 ndarray
+        RGB.
+    suffix : str
+        Its kind, ``.jpg`` for one; PNG for any that is not among those that Pillow writes well.
+
+    Returns
+    -------
+    bytes
+        All of it.
+    """
     file = io.BytesIO()
     kind = Image.registered_extensions()[suffix.lower()] if suffix.lower() in WRITTEN else "PNG"
     Image.fromarray(picture).save(file, kind, quality=92)

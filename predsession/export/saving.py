@@ -12,9 +12,10 @@ from predsession.export.formats import find_format
 from predsession.export.places import common_folder
 from predsession.export.readers import is_read
 from predsession.export.spooled import partial_path
-from predsession.export.target import Existing, Images, Target, existing_of
+from predsession.export.target import Images, Target, existing_of, refuse_input
 from predsession.export.writing import Writer
 from predsession.prediction import Prediction
+from predsession.prediction.given import check_outcome, several
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +81,15 @@ class Saving:
         if target.images not in (None, "copy", "link"):
             raise ValueError(f"images must be 'copy', 'link' or None, not {target.images!r}")
         places = (target.path, partial_path(target.path))
-        if target.existing is not Existing.APPEND and any(map(is_read, places)):
+        if any(map(is_read, places)):
             raise SourceError(
-                f"{target.path} is being read by this program, and not to its end: write into another place, "
-                "or read all of it first (list)"
+                f"{target.path} is being read by this program, or lies in what is, and not to its end: write "
+                "into another place, or read all of it first (list)"
             )
         if target.images is not None and not self._format.takes_images:
             raise SourceError(f"images= is not for {self._format.name}: it has no place for pictures")
         self._writer: Writer = self._format.write(target)
+        self._owner = os.getpid()
         self._predictions = self._errors = 0
 
     def write(self, outcome: Prediction | ItemError) -> None:
@@ -97,7 +99,16 @@ class Saving:
         ----------
         outcome : Prediction or ItemError
             In the order of the source.
+
+        Raises
+        ------
+        SourceError
+            If this process was forked from the one whose file it is.
+        DiskError
+            If it cannot be written; names the file.
         """
+        self._check_owner()
+        check_outcome(outcome)
         if isinstance(outcome, ItemError):
             self._errors += 1
         else:
@@ -111,10 +122,26 @@ class Saving:
         -------
         Saved
             What it is.
+
+        Raises
+        ------
+        SourceError
+            If this process was forked from the one whose file it is, or another run wrote it meanwhile.
+        DiskError
+            If it cannot be written, or is there no longer; names the file.
         """
+        self._check_owner()
         self._writer.finish()
         left_out = dict(self._writer.left_out)
         return Saved(str(self._target.path), self._format.name, self._predictions, self._errors, left_out)
+
+    def _check_owner(self) -> None:
+        """Refuse what a fork would add: what is written stays its parent's."""
+        if os.getpid() != self._owner:
+            raise SourceError(
+                f"{self._target.path} is written by the process that this one was forked from; write into a "
+                "place of its own"
+            )
 
     def close(self) -> None:
         """Let go of all files."""
@@ -169,13 +196,17 @@ def save_predictions(
         If there is no such format, or the place cannot be used.
     MissingExtraError
         If the format needs an extra.
+    TypeError
+        If something else than predictions and item errors is handed in, such as the name of a file of them.
     DiskError
         If the disk is full.
     """
-    if isinstance(predictions, Prediction):
-        predictions = [predictions]
-    if root is None and isinstance(predictions, list | tuple):
-        root = common_folder(each.path for each in predictions)
+    predictions = several(predictions)
+    if isinstance(predictions, list | tuple):
+        for each in predictions:
+            check_outcome(each)
+        refuse_input(path, (each.path for each in predictions))
+        root = common_folder(each.path for each in predictions) if root is None else root
     target = Target(
         path=Path(path),
         existing=existing_of(overwrite=overwrite, append=append),

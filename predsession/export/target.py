@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import errno
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from os import PathLike
+from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Literal
 
 from predsession.errors import DiskError, SourceError
+from predsession.inputs.folders import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 
 Images = Literal["copy", "link"]
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -112,6 +113,33 @@ def prepare_file(target: Target) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             try_out(path.parent)
+
+
+def refuse_input(path: str | PathLike[str], inputs: Iterable[object]) -> None:
+    """Refuse to write over what is to be read: one of the inputs, or a picture or clip in a folder of them.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        What is to be written.
+    inputs : iterable
+        What was handed in: paths of folders and files; anything else is passed over.
+
+    Raises
+    ------
+    SourceError
+        If it is among them.
+    """
+    written = Path(path)
+    with told_at_once(path):
+        if not written.is_file():
+            return
+        real, is_taken = written.resolve(), written.suffix.lower() in (*IMAGE_SUFFIXES, *VIDEO_SUFFIXES)
+        for each in inputs:
+            if not isinstance(each, str | PathLike) or not (given := Path(fsdecode(each))).exists():
+                continue
+            if given.samefile(real) or (is_taken and real.is_relative_to(given.resolve())):
+                raise SourceError(f"{path} is among the inputs, which would be gone; choose another name")
 
 
 def prepare_folder(target: Target) -> None:

@@ -21,6 +21,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike, fspath
+from os.path import realpath
 from pathlib import Path
 
 from predsession.errors import DiskError, JournalError
@@ -52,8 +53,12 @@ def digest(value: JSON) -> str:
 
 
 def _file_name(path: str | PathLike[str]) -> str:
-    """Return what a file is noted under."""
-    return f"file: {digest(str(Path(fspath(path)).absolute()))}"
+    """Return what a file is noted under, by whichever links it is named."""
+    try:
+        place = realpath(fspath(path))
+    except (OSError, ValueError):  # a name that no file can have, which its writer tells
+        place = str(path)
+    return f"file: {digest(str(place))}"
 
 
 def _plain(value: JSON) -> JSON:
