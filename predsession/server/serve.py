@@ -102,12 +102,11 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
     parts = _Parts.build(config)
     stdout = _put_aside_stdout() if config.oip is not None and config.announce else None
     server = _Uvicorn(_over_http(config, parts.service))
+    loop = asyncio.get_running_loop()
 
     def end() -> None:
         parts.release()
         server.should_exit = True
-
-    loop = asyncio.get_running_loop()
 
     def end_from_outside() -> None:
         loop.call_soon_threadsafe(end)
@@ -137,13 +136,18 @@ async def _serve(config: ServerConfig, listener: socket.socket, ready: Ready | N
         # It answers from the first moment, if only that the models are being loaded.
         await server.serve(sockets=[listener])
     finally:
-        starting.cancel()
-        try:
-            await asyncio.gather(starting, return_exceptions=True)
-        finally:
-            await parts.close()
+        await _end(starting, parts)
     if failed:
         raise failed[0]  # why the models could not be loaded
+
+
+async def _end(starting: asyncio.Task[None], parts: _Parts) -> None:
+    """End the parts, whether or not they have all begun."""
+    starting.cancel()
+    try:
+        await asyncio.gather(starting, return_exceptions=True)
+    finally:
+        await parts.close()
 
 
 @dataclass(frozen=True, slots=True)
