@@ -11,6 +11,7 @@ from predsession.cli.codes import say
 
 if TYPE_CHECKING:
     from predsession.errors import ItemError
+    from predsession.export.drawings import Drawings
     from predsession.export.saving import Saving
     from predsession.export.target import Existing
     from predsession.prediction import Prediction
@@ -20,6 +21,8 @@ FORMATS = (
     "html", "video",
 )  # fmt: skip
 """Their names, so that the parser need not import them; a test compares."""
+DRAWN = "drawn"
+"""In place of a format: a folder of pictures with what was found drawn on them."""
 
 
 def add_to(group: argparse._ActionsContainer) -> None:
@@ -51,7 +54,7 @@ class Outputs:
         self._args = args
         self._root = root
         self._rescue = rescue
-        self._all: list[Saving] = []
+        self._all: list[Saving | Drawings] = []
 
     def open(
         self, path: str, format_name: str | None = None, *, existing: Existing, images: bool = False
@@ -70,22 +73,51 @@ class Outputs:
         )
         self._all.append(Saving(target, format_name))
 
+    def draw(self, folder: str, sources: Sequence[str], *, existing: Existing) -> None:
+        """Open one more folder, for drawn pictures; refuse an unusable place."""
+        from predsession.export.drawings import Drawings
+        from predsession.export.target import Target
+
+        self._all.append(Drawings(Target(path=Path(folder), existing=existing), sources))
+
     def write(self, outcome: Prediction | ItemError) -> None:
         """Write an outcome into each."""
         for each in self._all:
             each.write(outcome)
 
     def finish(self, *, all_told: bool = False) -> None:
-        """Complete all of them, and say what they could not hold, or what they are in any case."""
+        """Complete all of them, and say what they could not hold, or what they are in any case.
+
+        One that cannot be completed does not keep the others from it: the first such error is raised then.
+        """
+        failed: list[Exception] = []
         for each in self._all:
-            saved = each.finish()
-            if saved.left_out or all_told:
+            try:
+                saved = each.finish()
+            except Exception as error:  # noqa: BLE001 - it is raised once the others are done
+                failed.append(error)
+                continue
+            if saved is not None and (saved.left_out or all_told):
                 say(str(saved))
+        _raise_first(failed)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Let go of all files, whether or not one can be let go of."""
+        failed: list[Exception] = []
         for each in self._all:
-            each.close()
+            try:
+                each.close()
+            except Exception as error:  # noqa: BLE001 - it is raised once the others are done
+                failed.append(error)
+        _raise_first(failed)
+
+
+def _raise_first(errors: Sequence[Exception]) -> None:
+    """Say what went wrong after the first error, and raise that."""
+    for error in errors[1:]:
+        say(str(error))
+    if errors:
+        raise errors[0]
 
 
 def sources_root(sources: Sequence[str]) -> str | None:
