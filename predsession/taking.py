@@ -10,6 +10,7 @@ import os
 import queue
 import warnings
 import weakref
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -226,7 +227,7 @@ class SessionTaking(SessionViews):
             As for `next`.
         """
         from predsession.export.saving import Saving, pour
-        from predsession.export.target import Target, existing_of
+        from predsession.export.target import Target, existing_of, refuse_input
 
         if self._ended:
             raise SessionClosedError(
@@ -242,6 +243,7 @@ class SessionTaking(SessionViews):
                 "append= is not for a session with resume=: what it has kept comes again, and would be there "
                 "twice; pass replay=False, or another path"
             )
+        refuse_input(path, self._given())
         target = Target(
             path=Path(path),
             existing=existing_of(overwrite=overwrite, append=append, resume=comes_again and self._owns(path)),
@@ -251,8 +253,9 @@ class SessionTaking(SessionViews):
         )
         saving = Saving(target, format)  # what is wrong with the place leaves the session as it is
         try:
-            self._own(path)
-            return pour(iter(self._take_rest, None), saving)
+            with closing(saving):
+                self._own(path)
+                return pour(iter(self._take_rest, None), saving)
         except BaseException as error:
             self._fail(error)
             raise
@@ -273,7 +276,8 @@ class SessionTaking(SessionViews):
         Parameters
         ----------
         path : str or PathLike
-            The page, ``report.html``: it needs no other file, and no network.
+            The page, ``report.html``: it needs no other file, and no network. A name that does not end in
+            ``.html`` is a folder's, and the page in it is ``index.html``.
         overwrite : bool
             Whether a file that is there is replaced.
 
