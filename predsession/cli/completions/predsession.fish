@@ -207,6 +207,7 @@ complete -c predsession -n '_shtab_predsession_using edge infer' -l depth -x -d 
 complete -c predsession -n '_shtab_predsession_using edge infer' -l timeout -x -d 'for each (default: 5)'
 complete -c predsession -n '_shtab_predsession_using edge infer' -l save-images -xka "(__fish_complete_directories)"
 complete -c predsession -n '_shtab_predsession_using edge infer' -l save-images -x -d 'write the pictures with what was found drawn'
+complete -c predsession -n '_shtab_predsession_using edge infer' -l overwrite -d 'replace pictures that are there'
 complete -c predsession -n '_shtab_predsession_using edge infer' -l model -x -d 'the model'"'"'s id'
 complete -c predsession -n '_shtab_predsession_using edge infer' -l endpoint -x -d 'host:port or a socket (default: $AI_RUNTIME_ENDPOINT, else the platform'"'"'s own)'
 complete -c predsession -n '_shtab_predsession_using edge infer' -l json -d 'print JSON'

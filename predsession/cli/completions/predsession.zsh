@@ -108,6 +108,7 @@ _shtab_predsession_edge_infer_options=(
   "--depth[calls on their way at once (default\: 4)]:N:"
   "--timeout[for each (default\: 5)]:SECONDS:"
   "--save-images[write the pictures with what was found drawn]:DIR:_files -/"
+  "--overwrite[replace pictures that are there]"
   "--model[the model\'s id]:ID:"
   "--endpoint[host\:port or a socket (default\: \$AI_RUNTIME_ENDPOINT, else the platform\'s own)]:ADDRESS:"
   "--json[print JSON]"
