@@ -36,6 +36,8 @@ class EmbeddedServer:
     ----------
     arguments : sequence of str
         More of ``predsession serve``'s arguments, such as ``["--model", "segment"]``.
+    purpose : str
+        What it is wanted for, where the extra is missing.
 
     Raises
     ------
@@ -45,9 +47,9 @@ class EmbeddedServer:
         If it does not become ready.
     """
 
-    def __init__(self, arguments: Sequence[str] = ()) -> None:
+    def __init__(self, arguments: Sequence[str] = (), *, purpose: str = "An embedded server") -> None:
         if any(importlib.util.find_spec(name) is None for name in NEEDED):
-            raise MissingExtraError("server", "Running without a url (and without PREDSESSION_URL)")
+            raise MissingExtraError("server", purpose)
         self._owner = os.getpid()
         command = [sys.executable, "-m", "predsession", "serve", "--port", "0", "--ephemeral", *NO_TOKEN]
         # The errors go to a file, not a pipe: nobody would empty a pipe while the server runs.

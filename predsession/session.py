@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from predsession.checks import (
+    URL_VARIABLE,
     Api,
     OnError,
     check_connection,
@@ -369,7 +370,7 @@ def _embedded_server() -> EmbeddedServer:
     """Start a server for one session."""
     from predsession.launch import EmbeddedServer
 
-    return EmbeddedServer()
+    return EmbeddedServer(purpose=f"Running without a server's URL (url=, --url, {URL_VARIABLE})")
 
 
 def _session_id(source: object) -> str:

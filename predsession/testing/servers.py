@@ -55,8 +55,8 @@ class RunningServer:
         arguments: Sequence[str] = (),
     ) -> None:
         words = [model, *(["--stock"] if stock else []), *arguments]
-        start = EmbeddedServer if process else _ThreadedServer
-        self._server: EmbeddedServer | _ThreadedServer = start(words)
+        self._server: EmbeddedServer | _ThreadedServer
+        self._server = EmbeddedServer(words, purpose="RunningServer") if process else _ThreadedServer(words)
 
     @property
     def url(self) -> str:
