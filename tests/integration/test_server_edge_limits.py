@@ -72,8 +72,13 @@ def test_an_unregistration_that_is_given_up(client: InferenceClient, server: Ser
     gate.touch()
     client.register_model(f"{held_numbers.__file__}:HeldNumbers", "busy")
     client.update_postprocess_config("busy", {"hold_while": str(gate)})
-    client.infer_async(number_picture(1), "busy", 60_000)
-    until(held_numbers.mark(gate).exists, "the worker to be busy")
+
+    def busy() -> bool:
+        with pytest.raises(RequestTimeoutError):
+            client.infer(number_picture(1), "busy", timeout_ms=100)
+        return held_numbers.mark(gate).exists()
+
+    until(busy, "a worker with a picture that nobody waits for")
     with bare(server, "UnregisterModel") as unregister:
         given_up = unregister.future(M.ModelInfo(model_id="busy"))
         until(lambda: client.get_model_info("busy") is None, "the server to begin with it")

@@ -320,6 +320,7 @@ import threading, time
 from predsession import PredictionSession
 try:
     with PredictionSession({faulty.url!r}, {str(numbered(200)[0].parent)!r}, delay=0.05) as session:
+        print("open", flush=True)
         for prediction in session:
             print(prediction.index, flush=True)
             time.sleep(0.1)
@@ -330,13 +331,14 @@ except KeyboardInterrupt:
             [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
         if where == "loop":
             assert process.stdout.readline() == "0\n"
         else:
             until(lambda: faulty.calls(SUBMIT if where == "submit" else POP), f"the {where}")
         process.send_signal(signal.SIGINT)
         out, words = process.communicate(timeout=60)
-        assert out.splitlines()[-1:] == ["interrupted 1"], words
+        assert out.splitlines()[-1:] == ["interrupted 1"], out + words
         check_ended(faulty)
 
 
