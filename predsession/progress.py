@@ -1,7 +1,7 @@
 """Progress: what there is to show, and its tqdm adapter. The only room that knows tqdm.
 
-Invariant: no bar ends a run. One that cannot be drawn, since standard error is closed or its disk is full, is
-drawn no more, and the log says so.
+Invariant: no bar of ours ends a run. One that cannot be drawn, since standard error is closed or its disk is
+full, is drawn no more, and the log says so. What a bar of the caller's raises is the caller's.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ class Bar(Protocol):
 class _Drawn:
     """Draws a bar for as long as that can be done."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ours: bool = True) -> None:
+        self._ours = ours
         self._over = False
 
     def _draw(self, draw: Callable[[], object]) -> None:
@@ -128,7 +129,9 @@ class _Drawn:
             return
         try:
             draw()
-        except Exception as error:  # noqa: BLE001 - what goes wrong with a bar must not end a run
+        except Exception as error:
+            if not self._ours:
+                raise
             self._over = True
             _log.warning("no progress bar from here on: %s: %s", type(error).__name__, error)
             with contextlib.suppress(Exception):
@@ -199,7 +202,7 @@ class TqdmProgress(_Drawn):
     """
 
     def __init__(self, tqdm: Callable[..., Bar] | Bar | None = None, desc: str = "") -> None:
-        super().__init__()
+        super().__init__(ours=tqdm is None)
         # A class has all of a bar's methods, too; only an instance has a count.
         self._given = cast("Bar", tqdm) if hasattr(tqdm, "n") and not isinstance(tqdm, type) else None
         self._make = None if self._given is not None else cast("Callable[..., Bar] | None", tqdm)
