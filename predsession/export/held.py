@@ -65,8 +65,10 @@ class _Hold:
     @property
     def is_there(self) -> bool:
         """Whether the name is still that of what is held."""
-        with told_at_once(self._path):
-            return self._path.exists() and os.path.samestat(os.fstat(self._number), self._path.stat())
+        try:
+            return os.path.samestat(os.fstat(self._number), self._path.stat())
+        except OSError:
+            return False
 
     def check_end(self) -> None:
         """Say so where it was taken away: what was written is nowhere."""
@@ -220,7 +222,7 @@ class HeldFolder:
         """Let go of it; one that was made for a run that got nowhere goes. It may be done twice."""
         if self._number < 0:
             return
-        if self._is_new and self._hold.is_ours:
+        if self._is_new and self._hold.is_ours and self._hold.is_there:
             with suppress(OSError):  # it is not empty, as it should be
                 self._path.rmdir()
         self._hold.let_go()

@@ -66,8 +66,8 @@ class VocWriter(Foldered):
 
     def finish(self) -> None:
         """Cut the list to what was written; each file was complete as it was written."""
-        self._list.finish()
         super().finish()
+        self._list.finish()
 
     def close(self) -> None:
         """Close the list, and let others write to the folder."""

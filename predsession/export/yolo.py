@@ -38,6 +38,7 @@ from predsession.export.keypoints import has_keypoints, keypoint_ids, labels_of,
 from predsession.export.losses import losses_of_boxes, losses_of_pictures
 from predsession.export.outlines import MASKS, outlines_of
 from predsession.export.target import Target
+from predsession.export.validjson import NOT_FINITE, valid_json
 from predsession.export.yolo_facts import FactsFile
 from predsession.export.yolo_layout import DATA, IMAGES, LABELS, OUTLINES, Outlined, read_all_facts
 from predsession.export.yolo_yaml import DataYaml, read_yaml, to_yaml
@@ -114,6 +115,8 @@ class YoloWriter(Foldered):
         facts = {"width": prediction.size.width, "height": prediction.size.height, **facts_of(prediction)}
         if self._kinds:
             facts[OUTLINES] = [each.value for each in self._kinds]
+        if lost := valid_json(facts.get("data"))[1]:
+            self.left_out[NOT_FINITE] += lost
         self._facts.write(label.as_posix(), facts)
         self._put(prediction, IMAGES, place)
         write_whole(self._folder / label, "".join(line + "\n" for line in lines).encode())
@@ -263,10 +266,10 @@ class YoloWriter(Foldered):
 
     def finish(self) -> None:
         """Complete the folder: a run without a picture has a ``data.yaml``, too."""
+        super().finish()
         self.left_out = +self.left_out
         self._tell()
         self._facts.finish()
-        super().finish()
 
     def close(self) -> None:
         """Close the file of facts, and let others write to the folder."""

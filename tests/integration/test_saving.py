@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import held_numbers
 import makers
 import numpy as np
+import numpy.typing as npt
 import pytest
+from server_kit import until
 
 from predsession import (
     DiskError,
@@ -31,6 +35,7 @@ from predsession.export.formats import FORMATS
 from predsession.export.saving import Saving
 from predsession.export.target import Existing, Target
 from predsession.inputs.video import FrameLoader
+from predsession.testing import RunningServer
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
@@ -175,27 +180,29 @@ def test_a_damaged_file_names_the_line(tmp_path: Path) -> None:
         assert len(list(read_predictions(out))) == 2
 
 
-def test_a_killed_run_goes_on(ours: str, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on(numbered: Callable[..., list[Path]], tmp_path: Path) -> None:
     """A document whose run was killed leaves JSON lines; with the journal it becomes whole, and they go."""
-    folder = tmp_path / "in"
-    folder.mkdir()
-    for number in range(40):
-        makers.write_jpeg(folder / f"{number:02}.jpg")
-    out = tmp_path / "ann.json"
+    folder, gate = numbered(12)[0].parent, tmp_path / "gate"
+    out, whole = tmp_path / "ann.json", tmp_path / "whole" / "ann.json"
     partial = tmp_path / "ann.json.partial.jsonl"
-    slow = ("--set", "delay=0.05")
-    arguments = ["predict", folder, "--url", ours, "--out", out, *slow, "--quiet", "--resume"]
-    command = [sys.executable, "-m", "predsession", *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
-        while run.poll() is None and not (partial.exists() and partial.stat().st_size):
-            time.sleep(0.01)
-        run.send_signal(signal.SIGKILL)
-    assert not out.exists()
-    assert next(iter(read_predictions(partial))).name == "00.jpg"
-    predsession(*arguments)
-    assert not partial.exists()
-    assert len(json.loads(out.read_text())["images"]) == 40
-    assert "is there already" in predsession(*arguments[:-1], code=2).stderr
+    gate.touch()  # the model computes nothing behind the fifth picture until it is gone
+    with RunningServer(f"{held_numbers.__file__}:HeldNumbers") as server:
+        held = ("--set", f"hold_while={gate}", "--set", "hold_from=5")
+        arguments = ["predict", folder, "--url", server.url, *held, "--quiet", "--out"]
+        command = [sys.executable, "-m", "predsession", *map(str, (*arguments, out, "--resume"))]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as run:
+            until(lambda: partial.exists() and partial.read_bytes().count(b"\n") == 5, "five predictions")
+            run.kill()
+        assert not out.exists()
+        assert [each.name for each in read_predictions(partial)] == [
+            f"im_{number}.jpg" for number in range(5)
+        ]
+        gate.unlink()
+        predsession(*arguments, out, "--resume")
+        predsession(*arguments, whole)
+        assert "is there already" in predsession(*arguments, out, code=2).stderr
+    assert json.loads(out.read_text()) == json.loads(whole.read_text())
+    assert sorted(each.name for each in tmp_path.glob("*ann*")) == ["ann.json", "ann.json.journal"]
 
 
 def test_what_a_killed_run_left_is_not_lost(tmp_path: Path) -> None:
@@ -215,21 +222,32 @@ def test_what_a_killed_run_left_is_not_lost(tmp_path: Path) -> None:
     assert not partial.exists()
 
 
-def test_memory_is_flat_and_nothing_is_kept(tmp_path: Path) -> None:
-    """Predictions are read and written one by one."""
-    source = tmp_path / "p.jsonl"
-    save_predictions(_many(20), source)
-    alive = 0
+class Blank:
+    """Loads a picture; whoever keeps the prediction keeps it, too."""
 
-    def watched() -> itertools.chain[Prediction]:
-        nonlocal alive
-        for each in read_predictions(source):
-            alive = max(alive, sys.getrefcount(each))
-            yield each
+    def __call__(self) -> npt.NDArray[np.uint8]:
+        """Return it."""
+        return np.zeros((9, 9, 3), np.uint8)
 
-    assert save_predictions(watched(), tmp_path / "q.jsonl").predictions == 20
-    assert alive <= 4
-    assert (tmp_path / "q.jsonl").read_bytes() == source.read_bytes()
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name not in ("video", "parquet")])
+def test_memory_is_flat_and_nothing_is_kept(name: str, tmp_path: Path) -> None:
+    """Predictions are written one by one, and each is let go of before the next but one."""
+    loaders: list[weakref.ref[Blank]] = []
+    most = 0
+
+    def watched() -> Iterator[Prediction]:
+        nonlocal most
+        for each in map(_many(20).__getitem__, range(20)):
+            loader = Blank()
+            loaders.append(weakref.ref(loader))
+            most = max(most, sum(known() is not None for known in loaders))
+            yield replace(each, loader=loader)
+            del loader
+
+    suffix = next(iter(FORMATS[name].suffixes), "")
+    assert save_predictions(watched(), tmp_path / f"out{suffix}", name).predictions == 20
+    assert most <= 2, "the one that is made, and the one that was written last"
 
 
 def test_the_command_line_writes_several_at_once(ours: str, photos: Path, tmp_path: Path) -> None:
