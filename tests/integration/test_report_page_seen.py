@@ -126,41 +126,46 @@ def test_long_class_name_leaves_its_count_whole(visit: Visiting, tmp_path: Path)
     assert count.evaluate(lines) == 1
 
 
-@pytest.mark.parametrize("size", [(20, 6000), (6000, 20), (500, 5000)])
-def test_labels_of_a_strip_are_whole(visit: Visiting, tmp_path: Path, size: tuple[int, int]) -> None:
+LONG = "a name that is longer than half of the place that there is"
+SIZES = [(20, 6000), (6000, 20), (500, 5000)]
+AT = "([x, y]) => document.elementsFromPoint(x, y).some((each) => each.matches('.label rect'))"
+
+
+def test_labels_of_a_strip_are_whole(visit: Visiting, tmp_path: Path) -> None:
     """However thin a picture is, the names of its objects can be read, and the picture itself can be had."""
-    Image.new("RGB", size, (90, 60, 30)).save(tmp_path / "strip.png")
     shares = np.array([[0.1, 0.1, 0.4, 0.2], [0.5, 0.6, 0.9, 0.8]])
-    strip = Prediction.from_arrays(
-        size=size, boxes=shares * np.tile(size, 2), classes=["a long name", "another long name"],
-        scores=[0.5, 0.25], path=tmp_path / "strip.png", name="strip.png",
-    )  # fmt: skip
-    save_predictions([strip], tmp_path / "r.html")
+    strips = []
+    for at, size in enumerate(SIZES):
+        Image.new("RGB", size, (90, 60, 30)).save(tmp_path / f"{at}.png")
+        strips.append(
+            Prediction.from_arrays(
+                size=size, boxes=shares * np.tile(size, 2), classes=["a name", LONG],
+                scores=[0.5, 0.25], path=tmp_path / f"{at}.png", name=f"{at}.png", index=at,
+            )
+        )  # fmt: skip
+    save_predictions(strips, tmp_path / "r.html")
     here = visit(tmp_path / "r.html")
     here.cards.first.click()
     labels = here.page.locator("#sheet .label")
-    expect(labels).to_have_count(2)
-    stage = here.page.locator("#stage").bounding_box()
-    for at, text in enumerate(("a long name  0.50", "another long name  0.25")):
-        expect(labels.nth(at).locator("text")).to_have_text(text)
-        label, written = (labels.nth(at).locator(part).bounding_box() for part in ("rect", "text"))
-        assert written["width"] <= label["width"]
-        assert label["x"] >= stage["x"] - 1
-        assert label["x"] + label["width"] <= stage["x"] + stage["width"] + 1
-        # That it is drawn, not only laid out: its ground is seen at its left and at its right end.
-        left, right = (
-            here.page.evaluate(
-                "([x, y]) => document.elementsFromPoint(x, y).some((each) => each.matches('.label rect'))",
-                [label["x"] + place, label["y"] + label["height"] / 2],
-            )
-            for place in (2, label["width"] - 2)
-        )
-        assert left, right
+    for at in range(len(SIZES)):
+        expect(here.page.locator("#sheet img")).to_have_attribute("src", f"{at}.png")
+        expect(labels.locator("text")).to_have_text(["a name  0.50", f"{LONG}  0.25"])
+        stage = here.page.locator("#stage").bounding_box()
+        for each in labels.all():
+            label, written = (each.locator(part).bounding_box() for part in ("rect", "text"))
+            assert written["width"] <= label["width"]
+            assert label["x"] >= stage["x"] - 1
+            assert label["x"] + label["width"] <= stage["x"] + stage["width"] + 1
+            # That it is drawn, not only laid out: its ground is seen at its left and at its right end.
+            y = label["y"] + label["height"] / 2
+            for x in (label["x"] + 2, label["x"] + label["width"] - 2):
+                assert here.page.evaluate(AT, [x, y]), (SIZES[at], x)
+        here.page.keyboard.press("ArrowRight")
     link = here.page.locator("#original")
-    expect(link).to_have_attribute("href", "strip.png")
+    expect(link).to_have_attribute("href", f"{at}.png")
     with here.page.context.expect_page() as opened:
         link.click()
-    assert opened.value.url == (tmp_path / "strip.png").as_uri()
+    assert opened.value.url == (tmp_path / f"{at}.png").as_uri()
     assert here.complaints == []
 
 
