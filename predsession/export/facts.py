@@ -5,13 +5,13 @@ Formats that let a stranger's key pass, such as COCO, carry these under the key 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from predsession.export.validjson import valid_json
 from predsession.prediction import Prediction
 from predsession.wire.annotation import annotation_from_arrays
 from predsession.wire.fields import Tag
@@ -257,4 +257,4 @@ def json_bytes(value: JSON) -> bytes:
     try:
         return dumps(value)
     except TypeError:
-        return json.dumps(value).encode()
+        return valid_json(value)[0].encode()

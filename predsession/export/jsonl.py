@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
@@ -13,6 +12,7 @@ from predsession.export.growing import GrowingFile
 from predsession.export.growingmeta import ids_from
 from predsession.export.jsonl_adding import complete_lines, ends_a_line, warn_unfinished
 from predsession.export.target import Target
+from predsession.export.validjson import NOT_FINITE, valid_json
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
 from predsession.wire.jsontext import loads
@@ -39,16 +39,16 @@ def to_line(outcome: Prediction | ItemError, *, ascii_only: bool = False) -> str
     str
         An item error has the key ``error``, a prediction the key ``annotation``.
     """
-    return _text(outcome.to_json(), ascii_only=ascii_only)
+    return _text(outcome.to_json(), ascii_only=ascii_only)[0]
 
 
-def _text(value: object, *, ascii_only: bool = False) -> str:
-    """Return JSON on one line."""
-    line = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if ascii_only or not _is_text(line):
+def _text(value: Mapping[str, object] | None, *, ascii_only: bool = False) -> tuple[str, int]:
+    """Return JSON on one line, and how many numbers in it are none."""
+    line, lost = valid_json(value, ascii_only=ascii_only)
+    if not ascii_only and not _is_text(line):
         # A file name that is not UTF-8 comes from the system as lone surrogates: escaped, they are read back.
-        line = json.dumps(value, separators=(",", ":"))
-    return line
+        return valid_json(value)
+    return line, lost
 
 
 def _is_text(line: str) -> bool:
@@ -99,11 +99,13 @@ class JsonlWriter(Closing):
         DiskError
             If it cannot be written; names the file.
         """
-        line = to_line(outcome)
+        line, lost = _text(outcome.to_json())
+        if lost:
+            self.left_out[NOT_FINITE] += lost
         if isinstance(outcome, Prediction) and self._is_news(outcome):
             # A line describes only the classes of its own picture; this counts for all that follow.
             model = None if self._model is None else _model_to_json(*self._model)
-            line = f'{{"{MODEL}":{_text(model)},{line[1:]}'
+            line = f'{{"{MODEL}":{_text(model)[0]},{line[1:]}'
         if not self._is_begun and not ends_a_line(self._file.path):
             line = f"\n{line}"
         self._is_begun = True

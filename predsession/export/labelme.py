@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import os
 from collections.abc import Iterator
 from itertools import repeat
@@ -27,6 +26,7 @@ from predsession.export.foldered import Foldered
 from predsession.export.folders import readable, write_whole
 from predsession.export.growingmeta import ids_of
 from predsession.export.outlines import MASKS
+from predsession.export.validjson import NOT_FINITE, valid_json
 from predsession.prediction import Prediction
 from predsession.wire.figures import Figure
 from predsession.wire.geometry import Box, Ring, Size, box_around
@@ -73,7 +73,10 @@ class LabelMeWriter(Foldered):
             OURS: {**facts_of(prediction), "class_ids": {**ids_of(prediction)}},
         }
         # Escaped, since a file name that is not UTF-8 can be written in no other way.
-        write_whole(file, json.dumps(document, indent=1).encode() + b"\n")
+        content, lost = valid_json(document, indent=1)
+        if lost:
+            self.left_out[NOT_FINITE] += lost
+        write_whole(file, f"{content}\n".encode())
 
     def _shapes(self, prediction: Prediction) -> Iterator[Shape]:
         """Describe all objects, and count what becomes another."""

@@ -7,10 +7,12 @@ grow with what is written, but pyarrow, which imports pandas too, takes about 90
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from predsession.errors import ItemError, MissingExtraError, PredSessionError, SourceError
 from predsession.export.growingmeta import KnownMeta, ids_from
@@ -27,6 +29,7 @@ from predsession.export.table import (
 )
 from predsession.export.target import Target
 from predsession.prediction import Prediction
+from predsession.wire.fields import MAX_VALUE
 from predsession.wire.jsontext import loads
 from predsession.wire.jsontypes import JSONObject, as_list, as_object
 from predsession.wire.meta import ModelMeta
@@ -175,6 +178,11 @@ def read_parquet(path: Path) -> Iterator[Prediction]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not path.is_file():
+        raise SourceError(
+            f"{path} is no file, which Parquet needs: it is read from its end; write it into one, or use "
+            "jsonl or csv"
+        )
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
@@ -195,15 +203,76 @@ def _placed(path: Path, file: pa.parquet.ParquetFile, *, has_json: bool) -> Iter
         for cells in batch.to_pylist():
             where = f"{path}, row {number}"
             try:
-                if any(cells[name] is None for name in COLUMNS if name not in _MAY_MISS):
-                    raise ValueError("a cell is missing")
                 item = loads(cells[RECORD].encode()) if has_json else {}
                 if not isinstance(item, dict):
                     raise ValueError("its JSON is no object")
-                yield Placed(Row(*(cells[name] for name in COLUMNS)), where, item if has_json else None)
-            except (ValueError, TypeError, AttributeError) as error:
+                row = _row(cells)
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 raise SourceError(f"{where}: not an object ({error})") from None
+            yield Placed(row, where, item if has_json else None)
             number += 1
+
+
+def _row(cells: Mapping[str, object]) -> Row:
+    """Return a row as our files have it; raises ValueError where a cell is of another type."""
+    text, number, whole = partial(_text, cells), partial(_number, cells), partial(_whole, cells)
+    return Row(
+        index=_there(whole, "index"),
+        name=_there(text, "name"),
+        path=text("path"),
+        url=text("url"),
+        frame_index=whole("frame_index"),
+        timestamp=number("timestamp"),
+        width=_there(whole, "width"),
+        height=_there(whole, "height"),
+        object_=_there(whole, "object"),
+        class_id=_there(whole, "class_id"),
+        class_=_there(text, "class"),
+        score=_there(number, "score"),
+        x1=_there(number, "x1"),
+        y1=_there(number, "y1"),
+        x2=_there(number, "x2"),
+        y2=_there(number, "y2"),
+        shape=_there(text, "shape"),
+        track_id=whole("track_id"),
+    )
+
+
+_Value = TypeVar("_Value")
+
+
+def _there(read: Callable[[str], _Value | None], name: str) -> _Value:
+    """Return a cell that may not be missing."""
+    value = read(name)
+    if value is None:
+        raise ValueError(f"{name} is missing")
+    return value
+
+
+def _text(cells: Mapping[str, object], name: str) -> str | None:
+    """Return a text."""
+    value = cells[name]
+    if value is None or isinstance(value, str):
+        return value
+    raise ValueError(f"{name} is {value!r:.60}, no text")
+
+
+def _number(cells: Mapping[str, object], name: str) -> float | None:
+    """Return a finite number; pandas puts NaN where one is missing."""
+    value = cells[name]
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_VALUE:
+        return value
+    raise ValueError(f"{name} is {value!r:.60}, no number")
+
+
+def _whole(cells: Mapping[str, object], name: str) -> int | None:
+    """Return a whole number of 63 bits; where some are missing, pandas writes all with a point."""
+    value = _number(cells, name)
+    if value is None or (value == int(value) and abs(value) < 1 << 63):
+        return None if value is None else int(value)
+    raise ValueError(f"{name} is {value!r:.60}, no whole number")
 
 
 def _known(about: dict[bytes, bytes]) -> KnownMeta | None:

@@ -118,6 +118,7 @@ class Spooled(Closing):
     def finish(self) -> None:
         """Write the document, put it in its place in one step, and take away what was kept beside it."""
         self._lines.finish()
+        self.left_out += self._lines.left_out
         try:
             with on_disk(self._path):
                 self._compile(self._predictions(), self._draft)

@@ -29,6 +29,7 @@ from predsession.export.growingmeta import GrowingMeta, KnownMeta, ids_from, ids
 from predsession.export.projectmeta import ProjectMeta, numbers_of
 from predsession.export.sdkobjects import SdkObjects
 from predsession.export.target import Target, on_disk
+from predsession.export.validjson import NOT_FINITE, valid_json
 from predsession.prediction import Prediction
 from predsession.wire.jsontext import loads
 from predsession.wire.jsontypes import JSON, JSONObject, as_list, as_object
@@ -79,17 +80,19 @@ class SuperviselyWriter(Foldered):
             self._write_meta()
         self._make_folders(dataset)
         # Escaped, since a file name that is not UTF-8 can be written in no other way.
-        content = json.dumps(annotation, separators=(",", ":")).encode()
-        write_whole(self._folder / dataset / ANNOTATIONS / f"{name}.json", content)
+        content, lost = valid_json(annotation)
+        if lost:
+            self.left_out[NOT_FINITE] += lost
+        write_whole(self._folder / dataset / ANNOTATIONS / f"{name}.json", content.encode())
         # The picture last: their SDK passes over an annotation without one, but opens no dataset that has a
         # picture without an annotation.
         self._put(shown, dataset / PICTURES, PurePath(name))
 
     def finish(self) -> None:
         """Complete the folder: a project without any prediction has a ``meta.json``, too."""
+        super().finish()
         if self._meta.has_grown or not (self._folder / META).exists():
             self._write_meta()
-        super().finish()
 
     def _write_meta(self) -> None:
         """Write what is known of classes and tags."""
@@ -122,8 +125,9 @@ def _meta(folder: Path) -> tuple[JSONObject, ModelMeta]:
 
 def _document(file: Path) -> JSONObject:
     """Read a JSON object."""
+    text = read_whole(file)
     try:
-        value = loads(read_whole(file))
+        value = loads(text)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{file}: not JSON ({error})") from None
     if not isinstance(value, dict):

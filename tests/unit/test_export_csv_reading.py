@@ -43,7 +43,7 @@ def test_rows_are_taken_apart_as_the_standard_library_does_it(text: str) -> None
     assert [each.cells for each in records(lines)] == [row for row in csv.reader(lines) if row]
 
 
-@pytest.mark.parametrize("name", ["jsonl", "csv"])
+@pytest.mark.parametrize("name", ["jsonl", "csv", "coco"])
 def test_a_pipe_is_read(name: str, tmp_path: Path) -> None:
     """Once, from its beginning to its end."""
     some = [boxes(), boxes(1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -178,3 +179,85 @@ def test_frames_of_two_videos_of_one_name_are_not_one() -> None:
     ]
     given = [places.place(each).as_posix() for each in frames]
     assert given == ["clip_000003.png", "clip_000003_2.png", "clip_000003.png"]
+
+
+@pytest.mark.parametrize("name", FORMATS_OF_OURS)
+def test_a_number_of_a_servers_that_is_none_leaves_valid_json(name: str, tmp_path: Path) -> None:
+    """NaN and infinity in its data become null, and are counted where data are kept at all."""
+    told = {**box(path="a.jpg").to_json(), "data": {"a": [float("nan"), {"b": float("-inf")}], "c": "\ud800"}}
+    some = [Prediction.from_json(told)] * 2
+    suffixes = FORMATS[name].suffixes
+    where = tmp_path / f"out{suffixes[0] if suffixes else ''}"
+    saved = save_predictions(some, where, name)
+    if name == "html":
+        return
+    assert "numbers that are not finite" in saved.left_out or "further data" in saved.left_out
+    for file in [where] if where.is_file() else [each for each in where.rglob("*") if each.is_file()]:
+        text = file.read_bytes()
+        assert b"NaN" not in text
+        assert b"Infinity" not in text
+    if name == "jsonl":
+        assert saved.left_out == {"numbers that are not finite": 4}
+    if name in ("jsonl", "coco", "labelme", "supervisely"):
+        back = next(iter(read_predictions(where, name)))
+        assert back.data == {"a": [None, {"b": None}], "c": "\ud800"}
+
+
+PARQUET = {
+    "width": 9,
+    "height": 9,
+    "object": 0,
+    "class_id": 0,
+    "class": "a",
+    "score": 0.5,
+    "x1": 1.0,
+    "y1": 2.0,
+}
+PARQUET |= {"index": 0, "name": "n", "path": None, "url": None, "frame_index": None, "timestamp": None}
+PARQUET |= {"x2": 3.0, "y2": 4.0, "shape": "rectangle", "track_id": None}
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "told"),
+    [
+        ("class_id", "3", "class_id is '3'"),
+        ("index", -1, "index: -1 is no position"),
+        ("index", None, "index is missing"),
+        ("track_id", 1.5, "track_id is 1.5"),
+        ("track_id", np.uint64(1 << 63), f"track_id is {1 << 63}"),
+        ("timestamp", float("inf"), "timestamp is inf"),
+        ("class", 3, "class is 3"),
+        ("score", float("nan"), "score is missing"),
+        ("width", True, "width is True"),
+    ],
+)
+def test_a_parquet_file_of_others_with_other_types(
+    column: str, cell: object, told: str, tmp_path: Path
+) -> None:
+    """Is told with its row, when it is read."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.Table.from_pylist([{**PARQUET, column: cell}]), tmp_path / "p.parquet")
+    with pytest.raises(SourceError, match=rf"p\.parquet, row 0: .*{told}"):
+        list(read_predictions(tmp_path / "p.parquet"))
+
+
+def test_a_parquet_file_of_pandas(tmp_path: Path) -> None:
+    """Whole numbers of which some are missing are floats there, and NaN."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [{**PARQUET, "track_id": 7.0, "timestamp": float("nan")}, {**PARQUET, "track_id": float("nan")}]
+    rows[1]["object"] = 1
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "p.parquet")
+    (back,) = read_predictions(tmp_path / "p.parquet")
+    assert back.track_ids is not None
+    assert (back.track_ids.tolist(), back.timestamp) == ([7, -1], None)
+
+
+@pytest.mark.parametrize("name", [name for name in READABLE if name not in ("jsonl", "csv", "coco")])
+def test_a_pipe_that_cannot_be_read_is_told_in_our_words(name: str, tmp_path: Path) -> None:
+    """Formats that need a file or a folder say so, with its name."""
+    os.mkfifo(tmp_path / "pipe")
+    held = os.open(tmp_path / "pipe", os.O_RDWR)
+    with pytest.raises(SourceError, match=r"pipe\S* (is no file, which|cannot be read|is no)") as told:
+        list(read_predictions(tmp_path / "pipe", name))
+    os.close(held)
+    assert "Errno" not in str(told.value)
