@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,23 @@ class Gate:
     def open(self) -> None:
         """Let all go on."""
         self._open.set()
+
+
+@contextmanager
+def own_port() -> Iterator[int]:
+    """A port of this machine that nobody else gets meanwhile.
+
+    It is bound, and not listening: connections are refused, until a server of ours listens there.
+
+    Yields
+    ------
+    int
+        The port, on 127.0.0.1.
+    """
+    with socket.socket() as place:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        place.bind(("127.0.0.1", 0))
+        yield int(place.getsockname()[1])
 
 
 def once(rewrite: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:

@@ -25,7 +25,6 @@ def mark(gate: Path) -> Path:
 class HeldNumbers(PixelNumbers):
     """Waits before each picture of ``hold_from`` or more, while the file ``hold_while`` is there."""
 
-    max_batch_size = 1
     default_settings: ClassVar[Settings] = {**PixelNumbers.default_settings, "hold_while": "", "hold_from": 0}
 
     def predict(self, images: Sequence[Pixels], settings: Settings) -> list[Arrays]:

@@ -120,7 +120,11 @@ class Tansu:
     name = "tansu"
 
     def __init__(self, port: int | None = None) -> None:
-        self._port = port or free_port()
+        # Bound, and not listening: nobody else gets the port while no process of ours listens there.
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind((HOST, port or 0))
+        self._port = int(self._place.getsockname()[1])
         self.address = f"{HOST}:{self._port}"
         self._child: subprocess.Popen[bytes] | None = None
         self.start()
@@ -165,13 +169,7 @@ class Tansu:
         assert self._child is not None
         self._child.kill()
         self._child.wait()
-
-
-def free_port() -> int:
-    """Return a port that is free at the moment."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+        self._place.close()
 
 
 class Onlooker:

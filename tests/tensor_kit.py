@@ -79,14 +79,6 @@ def tensor_server(*more: str, port: int = 0, grpc: str = "127.0.0.1:0") -> Itera
         yield server
 
 
-def free_port() -> int:
-    """Find a port that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @dataclass
 class Bytes:
     """How many went up (to the server) and down."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from PIL import Image
-from server_kit import Server
+from server_kit import Server, until
 from tensor_kit import tensor_server
 
 from predsession.http.caller import Caller
@@ -83,8 +83,7 @@ def ask() -> Iterator[Callable[[str, Call], object]]:
 def _no_thread_left() -> Iterator[None]:
     """A test that leaves a thread of a session running has left more."""
     yield
-    left = [thread.name for thread in threading.enumerate() if thread.name.startswith("predsession-")]
-    assert not left
+    until(lambda: not any(each.name.startswith("predsession-") for each in threading.enumerate()), "threads")
 
 
 @pytest.fixture

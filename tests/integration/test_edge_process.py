@@ -189,7 +189,7 @@ def _use_all(client: InferenceClient, rounds: int) -> None:
 def _settles(look: Callable[[], bool]) -> bool:
     """Whether something becomes true; what gRPC ends in the background takes a moment."""
     done = threading.Event()
-    return any(look() or done.wait(0.05) for _ in range(100))
+    return any(look() or done.wait(0.05) for _ in range(600))
 
 
 def test_nothing_is_left_behind() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_kit import Names, once
+from fault_kit import Names, once, own_port
 from number_clips import write_numbers
 from PIL import Image
 from server_kit import Server
@@ -225,11 +225,12 @@ def test_the_server_is_killed_and_started_again(
     """SIGKILL in the middle, then the same port and folder: all come, once; with ``ack`` none runs again."""
     arguments = ("pixels", "--data", str(tmp_path / "data"), "--quiet", *more)
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(Server(*arguments))
+        port = stack.enter_context(own_port())
+        server = stack.enter_context(Server(*arguments, port=port))
         session = stack.enter_context(PredictionSession(server.url, numbered(60), delay=0.02))
         got = [box_number(next(session).boxes[0]) for _ in range(5)]
         server.kill()
-        stack.enter_context(Server(*arguments, port=server.port))
+        stack.enter_context(Server(*arguments, port=port))
         got += [box_number(one.boxes[0]) for one in session]
         report = session.report()
     assert got == list(range(60))

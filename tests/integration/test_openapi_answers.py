@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 import requests
 from PIL import Image
+from server_kit import until
 
 from predsession.server.models.pixels import number_picture
 
@@ -79,9 +80,7 @@ def test_a_job_s_life(server: Server) -> None:
     server.on_job("get_preparing_progress", uuid)
     server.on_job("get_inference_result", uuid)
     server.check("/overview.json", requests.get(f"{server.url}/overview.json", timeout=30))
-    popped = server.on_job("pop_inference_results", uuid)
-    while not popped["finished"]:
-        popped = server.on_job("pop_inference_results", uuid)
+    until(lambda: server.on_job("pop_inference_results", uuid)["finished"], "the end")
     server.on_job("stop_inference", uuid)
     server.on_job("clear_inference_request", uuid)
     assert server.post("inference_image", files=files(3))["annotation"]["objects"]
@@ -104,9 +103,12 @@ def test_the_extension(ours: str) -> None:
     state = {"item_errors": True, "session": "described", "settings": {"fail_at": 7}}
     started = server.post("inference_batch_async", files=files(6, 7), data={"state": json.dumps(state)})
     uuid = started["inference_request_uuid"]
-    popped = server.on_job("pop_inference_results", uuid, ack=0, wait=10)
-    while len(popped["pending_results"]) < 2:
+
+    def both() -> Any:
         popped = server.on_job("pop_inference_results", uuid, ack=0, wait=10)
+        return popped if len(popped["pending_results"]) == 2 else None
+
+    popped = until(both, "both results")
     assert [item["number"] for item in popped["pending_results"]] == [1, 2]
     assert "error" in popped["pending_results"][1]
     listed = server.post("list_inference_requests", json={"state": {"session": "described"}})

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import held_numbers
 import numpy as np
 import pytest
 import requests
@@ -112,7 +113,7 @@ def test_a_batch(client: InferenceClient) -> None:
     first, second, third = client.infer_batch(items)
     assert [number_of(first), number_of(third)] == [0, 2]
     assert (second.ok, second.status_message) == (False, "Model not found")
-    client.update_postprocess_config("pixels", {"delay": 0.2})
+    client.update_postprocess_config("pixels", {"delay": 0.6})
     late = client.infer_batch([BatchInferItem(number_picture(0), "pixels", timeout_ms=50)] * 2)
     assert [each.status_message for each in late] == ["Inference timeout"] * 2
     assert all(isinstance(each.error, RequestTimeoutError) for each in late)
@@ -120,33 +121,37 @@ def test_a_batch(client: InferenceClient) -> None:
 
 def test_deadlines(client: InferenceClient) -> None:
     """What is late is given up, by its own deadline, and does not hold up what comes after it."""
-    client.update_postprocess_config("pixels", {"delay": 0.3})
+    client.update_postprocess_config("pixels", {"delay": 1.2})
     with pytest.raises(RequestTimeoutError, match=r"no answer within|Inference timeout"):
         client.infer(number_picture(1), "pixels", timeout_ms=60)
     client.update_postprocess_config("pixels", {"delay": 0})
     assert number_of(client.infer(number_picture(2), "pixels")) == 2
 
 
-def test_priorities_and_a_full_queue(client: InferenceClient) -> None:
+def test_priorities_and_a_full_queue(client: InferenceClient, tmp_path: Path) -> None:
     """While the model is busy, a higher priority overtakes; above the limit the queue is full."""
-    client.register_model("pixels", "one", batch_size=1)
-    client.update_postprocess_config("one", {"delay": 0.7})
+    client.register_model(f"{held_numbers.__file__}:HeldNumbers", "one", batch_size=1)
+    gate = tmp_path / "gate"
+    gate.touch()
+    client.update_postprocess_config("one", {"hold_while": str(gate)})
     done: list[int] = []
-    busy = []
-    for _ in range(2):  # one in the model's hands, and one ahead
-        busy.append(client.infer_async(number_picture(0), "one", 20_000))
-        until(lambda: _queued(client) == 0, "the worker")
+    busy = [client.infer_async(number_picture(0), "one", 60_000)]  # in the model's hands
+    until(held_numbers.mark(gate).exists, "the worker")
+    busy.append(client.infer_async(number_picture(0), "one", 60_000))  # and one ahead
+    client.infer(number_picture(0), "pixels")  # by its answer that was read
+    until(lambda: _queued(client) == 0, "its place")
     waiting = []
     for priority in (0, 3, 7, 5, 7, 1, 2, 6):
-        future = client.infer_async(number_picture(priority), "one", 20_000, priority=priority)
+        future = client.infer_async(number_picture(priority), "one", 60_000, priority=priority)
         future.add_done_callback(lambda done_one: done.append(number_of(done_one.result())))
         waiting.append(future)
     until(lambda: _queued(client) == 8, "the queue")
     with pytest.raises(RefusedError, match="Scheduler queue full"):
         client.infer(number_picture(1), "one")
-    client.update_postprocess_config("one", {"delay": 0})
+    client.update_postprocess_config("one", {"hold_while": ""})
+    gate.unlink()
     for future in [*busy, *waiting]:
-        future.result(20)
+        future.result(60)
     until(lambda: len(done) == 8, "the callbacks")
     # They are one batch, answered in its order.
     assert done == [7, 7, 6, 5, 3, 2, 1, 0]

@@ -192,6 +192,7 @@ def test_a_reader_that_does_not_read(rpc: Grpc) -> None:
     """A stream that nobody reads stands still, and goes on when somebody does."""
     before = rpc.statistics("Flood")[0].inference_count
     stream = rpc.stream(iter([request_to_message(ask("Flood"))]))
+    until(lambda: rpc.statistics("Flood")[0].inference_count > before, "the first answer")
     until(lambda: settled(rpc, "Flood"), "the stream's standing still")
     assert before < rpc.statistics("Flood")[0].inference_count < before + 100
     for _ in range(100):

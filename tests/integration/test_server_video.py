@@ -367,8 +367,12 @@ def test_ids_go_on_through_the_death_of_the_server(tmp_path: Path, whole: list[l
                 uuid = caller.submit(
                     [("p.mp4", CLIP.read_bytes())], endpoint=VIDEO, tracker="bytetrack", session="s"
                 )
-            while len(items) < goal:
-                items += caller.pop(uuid, ack=len(items), wait=10, limit=7)["pending_results"]
+
+            def read(uuid: str = uuid, caller: Caller = caller, goal: int = goal) -> bool:
+                items.extend(caller.pop(uuid, ack=len(items), wait=10, limit=7)["pending_results"])
+                return len(items) >= goal
+
+            until(read, "results")
             if goal < 120:
                 server.kill()
             else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kafka_kit import PATIENCE, QUICK, Broker, Mock, client, eventually, free_port, started
+from kafka_kit import PATIENCE, QUICK, Broker, Mock, client, eventually, started
 from kafka_ways import Boom, Stage, twice
 
 from predsession.errors import AuthError, ConnectError, SourceError, StoreError
@@ -246,7 +246,7 @@ def test_a_result_that_does_not_fit(mock: Mock, tmp_path: Path) -> None:
 
 def test_nobody_there(tmp_path: Path) -> None:
     """Without a broker it is a ConnectError, after connect_timeout, that names the address."""
-    address = f"127.0.0.1:{free_port()}"
+    address = "127.0.0.1:9"
     source = KafkaSource(address, "topic", connect_timeout=0.5)
     with pytest.raises(ConnectError, match=address):
         for _ in range(100):

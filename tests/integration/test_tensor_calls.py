@@ -13,8 +13,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensor_models
+from fault_kit import own_port
 from server_kit import Server, until
-from tensor_kit import Proxy, free_port, tensor_server
+from tensor_kit import Proxy, tensor_server
 
 from predsession.errors import (
     NotFoundError,
@@ -162,7 +163,7 @@ def test_a_model_that_fails(doors: str) -> None:
 def test_a_call_that_takes_too_long(doors: str) -> None:
     """`frame_timeout` bounds a call, waited for or not; the next one goes well."""
     with TensorSession(doors, models=["slow"], frame_timeout=0.3) as session:
-        long, short = ({"seconds": np.array([value], np.float32)} for value in (0.6, 0.0))
+        long, short = ({"seconds": np.array([value], np.float32)} for value in (1.5, 0.0))
         with pytest.raises(RequestTimeoutError, match=r"within 0\.3 s"):
             session(long)
         with pytest.raises(RequestTimeoutError, match=r"within 0\.3 s"):
@@ -349,10 +350,10 @@ def test_after_the_end(doors: str) -> None:
 
 def test_a_session_over_nothing() -> None:
     """Where nobody listens that is said, with the address."""
-    port = free_port()
-    for host in (f"grpc://127.0.0.1:{port}", f"http://127.0.0.1:{port}"):
-        with pytest.raises(PredSessionError, match=str(port)):
-            TensorSession(host, models=["net"])
+    with own_port() as port:
+        for host in (f"grpc://127.0.0.1:{port}", f"http://127.0.0.1:{port}"):
+            with pytest.raises(PredSessionError, match=str(port)):
+                TensorSession(host, models=["net"])
 
 
 def test_unix_socket(tensors: Server) -> None:
@@ -363,7 +364,7 @@ def test_unix_socket(tensors: Server) -> None:
 
 def test_mistakes_in_the_opening_are_found_first(tmp_path: Path) -> None:
     """Models and options that cannot be are refused before anybody is asked."""
-    nobody = f"127.0.0.1:{free_port()}"
+    nobody = "127.0.0.1:9"
     (tmp_path / "net.onnx").write_bytes(tensor_models.identity())
     (tmp_path / "net.txt").write_text("no")
     (tmp_path / "bare").mkdir()

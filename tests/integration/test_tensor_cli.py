@@ -15,7 +15,7 @@ import pytest
 import tensor_models
 from secret_kit import TOKEN, everything_logged, leaks, told
 from server_kit import Server
-from tensor_kit import free_port, tensor_server
+from tensor_kit import tensor_server
 
 from predsession.cli import main
 from predsession.errors import AuthError, PredSessionError
@@ -152,7 +152,7 @@ def test_mistakes(
     Path("empty.npy").write_bytes(b"")
     Path("cut.npz").write_bytes(pair.read_bytes()[:100])
     np.savez("pickled.npz", a=np.array([{}], object))
-    nobody = f"{doors.partition('//')[0]}//127.0.0.1:{free_port()}"
+    nobody = f"{doors.partition('//')[0]}//127.0.0.1:9"
     named = {"URL": doors, "NOBODY": nobody}
     found, out, errors = run(capsys, *(named.get(word, word) for word in words))
     assert (found, out) == (code, ""), errors
@@ -211,7 +211,7 @@ def test_secrets_are_shown_nowhere(
         fails(lambda: TensorSession(host, models=["nope"], token=TOKEN))
         fails(lambda: TensorSession(host, token=TOKEN + "x"))
         fails(lambda: TensorSession(host, headers={"authorization": f"Bearer {TOKEN}\n"}))
-        nobody = f"{host.partition('//')[0]}//127.0.0.1:{free_port()}"
+        nobody = f"{host.partition('//')[0]}//127.0.0.1:9"
         fails(lambda: TensorSession(nobody, token=TOKEN))
         assert isinstance(failed[3], AuthError)
         assert run(capsys, "info", host, "--model", "add", "--token", TOKEN)[0] == 0

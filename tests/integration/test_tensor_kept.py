@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import requests
+from fault_kit import own_port
 from server_kit import Server, until
-from tensor_kit import Proxy, free_port, python, tensor_server
+from tensor_kit import Proxy, python, tensor_server
 
 from predsession.errors import NotFoundError, PredSessionError, ServerFaultError, SourceError
 from predsession.tensor import HTensor, TensorSession
@@ -231,9 +232,16 @@ def test_the_server_forgets_with_the_session(tensors: Server, doors: str) -> Non
     assert kept() == before
 
 
-def test_a_server_that_was_started_anew() -> None:
+@pytest.fixture
+def places() -> Iterator[tuple[str, int]]:
+    """An address for gRPC and a port for HTTP, which a server that is started anew has again."""
+    with own_port() as one, own_port() as http:
+        yield f"127.0.0.1:{one}", http
+
+
+def test_a_server_that_was_started_anew(places: tuple[str, int]) -> None:
     """Fixed inputs are sent again; what only the server had is an error that says what happened."""
-    grpc, http = f"127.0.0.1:{free_port()}", free_port()
+    grpc, http = places
     fixed = HTensor(FRAME, ["cpu", "server"], "frame")
     config = {"small": {"device": "server", "key": "k"}}
     with tensor_server(grpc=grpc, port=http) as server:

@@ -21,6 +21,7 @@ from hostile import GOOD, META, SIDE, bodies, check_words, good_job, read_all
 from hostile_server import Answer, HostileServer, Raw
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from server_kit import until
 
 from predsession import PredictionSession, connect
 from predsession.errors import PredSessionError, ProtocolError, RequestTimeoutError
@@ -125,7 +126,7 @@ def run_through(url: str, source: str) -> list[object]:
             value_of(look)
         value_of(lambda: (session.final_result, session.tracks if source == "clip" else None))
         repr(session)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("predsession-")]
+    until(lambda: not any("predsession-" in each.name for each in threading.enumerate()), "its threads' end")
     return outcomes
 
 

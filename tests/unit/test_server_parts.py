@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from server_kit import until
 
 from predsession.server.answers import dump
 from predsession.server.command import add_arguments
@@ -83,8 +84,7 @@ def test_pixel_budget_is_given_out_in_order() -> None:
     threads = [threading.Thread(target=take, args=pair) for pair in ((2, 5), (1, 60))]
     for thread in threads:
         thread.start()
-    while not budget.short:
-        pass
+    until(lambda: budget.short, "one to wait")
     assert taken == []
     budget.give_back(80)
     for thread in threads:

@@ -149,8 +149,15 @@ def test_stop_gives_what_waits(store: Path) -> None:
     """A batch that is not full yet when stop() comes is processed: nothing that was taken is left lying."""
     source = Recorded(samples(2), ends=False)
     session = StreamSession(double, source, store, flush_after=100)
-    threading.Timer(0.2, session.stop).start()
+
+    def stop() -> None:
+        source.waited_for.wait(30)
+        session.stop()
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
     assert drain(session) == named(2)
+    stopping.join()
     assert session.close().ids() == named(2)
 
 

@@ -209,11 +209,24 @@ def test_stop_waits_for_no_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert source._plan.for_letters()["message.timeout.ms"] == 0
     told: list[str] = []
     letter = DeadLetter("t:0:0", "bad", b"x")
-    monkeypatch.setattr(source, "take", lambda most, seconds: [letter])
+    taken = threading.Event()
+
+    def take(most: int, seconds: float) -> list[DeadLetter]:
+        taken.set()
+        return [letter]
+
+    monkeypatch.setattr(source, "take", take)
     monkeypatch.setattr(source, "done", told.extend)
     with StreamSession(lambda batch: batch["x"], source, tmp_path / "r.parquet") as session:
-        threading.Timer(0.3, session.stop).start()
+
+        def stop() -> None:
+            taken.wait(30)
+            session.stop()
+
+        stopping = threading.Thread(target=stop)
+        stopping.start()
         with pytest.raises(ConnectError, match=r"stopped or closed.*in the table, and come again"):
             next(iter(session))
+        stopping.join()
     assert told == []
     assert [each.position for each in read_letters(tmp_path / "r.parquet")] == ["t:0:0"]

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from server_kit import until
 
 from predsession.errors import RequestTimeoutError
 from predsession.tensor.plan import Kept
@@ -68,12 +69,10 @@ def test_a_writer_is_not_overtaken() -> None:
     writer = threading.Thread(target=write)
     writer.start()
     assert lined_up.wait(10)
-    while table._entries["k"].writer is None:
-        time.sleep(0.001)
+    until(lambda: table._entries["k"].writer is not None, "the writer in the line")
     reader = threading.Thread(target=read)
     reader.start()
-    while not table._entries["k"].readers:
-        time.sleep(0.001)
+    until(lambda: table._entries["k"].readers, "the reader behind it")
     assert order == []
     table.leave(first)
     writer.join(30)

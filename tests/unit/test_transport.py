@@ -7,7 +7,9 @@ import logging
 import socket
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pytest
 import requests
@@ -96,21 +98,23 @@ def test_an_unknown_host_is_a_connect_error() -> None:
 
 
 class _Silent(BaseHTTPRequestHandler):
-    """Reads and never answers, or answers half, or a byte at a time."""
+    """Reads and never answers, or answers half, or a byte at a time, until it is over."""
+
+    over: ClassVar[threading.Event]
 
     def do_GET(self) -> None:
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
-        for _ in range(20):
-            self.wfile.write(b"x")
-            self.wfile.flush()
-            threading.Event().wait(0.05)
+        with suppress(OSError):  # the client has had enough
+            while not self.over.wait(0.05):
+                self.wfile.write(b"x")
+                self.wfile.flush()
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         if self.path.endswith("get_model_meta"):
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
         elif self.path.endswith("get_session_info"):
-            threading.Event().wait(1.0)
+            self.over.wait(30)
 
     def log_message(self, *args: object) -> None:
         """Say nothing."""
@@ -119,10 +123,12 @@ class _Silent(BaseHTTPRequestHandler):
 @pytest.fixture
 def silent() -> Iterator[str]:
     """A server that does not do its work."""
-    with HTTPServer(("127.0.0.1", 0), _Silent) as server:
+    _Silent.over = threading.Event()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Silent) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
+        _Silent.over.set()
         server.shutdown()
         thread.join()
 
