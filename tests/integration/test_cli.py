@@ -121,7 +121,7 @@ def test_pictures_are_never_written_over(ours: str, tmp_path: Path) -> None:
         assert "choose another folder" in done.stderr
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a.jpg").symlink_to(picture)
-    predsession("predict", tmp_path / "in", "--url", ours, "--save-images", tmp_path / "out")
+    predsession("predict", tmp_path / "in", "--url", ours, "--save-images", tmp_path / "out", "--overwrite")
     assert picture.read_bytes() == before
     assert (tmp_path / "out" / "a_2.jpg").exists()
 

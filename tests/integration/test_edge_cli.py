@@ -61,6 +61,11 @@ def test_infer(runtime: Runtime, photos: Path, tmp_path: Path, capsys: pytest.Ca
     assert "too small" in lines[1]["error"]["message"]
     assert lines[2]["error"]["type"] == "ItemError"
     assert len([*drawn.iterdir()]) == 2
+    again = ["edge", "infer", str(photos / "0.png"), "--model", "m", "--save-images", str(drawn)]
+    assert main(again) == 2
+    assert "is not empty; choose another folder" in capsys.readouterr().err
+    assert main([*again, "--overwrite"]) == 0
+    capsys.readouterr()
     assert main(["edge", "infer", str(photos / "0.png"), "--model", "m"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split() == [str(photos / "0.png"), "1", "0.50", "cat"]
 
