@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from predsession.prediction import Prediction
 from predsession.wire.jsontypes import JSON, as_object
+from predsession.wire.meta import ModelMeta
 
 COCO = "coco"
 IMAGE_ID, CATEGORY_IDS = "image_id", "category_ids"
@@ -89,6 +90,9 @@ class CategoryIds:
         self._taken: set[Id] = set()
         self._ids: dict[str, Id] = {}
         self._lost: set[tuple[str, Id]] = set()
+        self._had_ids: set[str] = set()
+        self._learnt: ModelMeta | None = None
+        self._forgotten = 0
 
     def learn(self, prediction: Prediction) -> None:
         """Take over the ids that classes had.
@@ -98,7 +102,11 @@ class CategoryIds:
         prediction : Prediction
             Perhaps of a document of others.
         """
-        for title, value in as_object(_of(prediction).get(CATEGORY_IDS)).items():
+        said = _of(prediction).get(CATEGORY_IDS)
+        if isinstance(said, Mapping) and prediction.meta is not self._learnt:
+            self._learnt = prediction.meta
+            self._had_ids.update(prediction.meta.names)
+        for title, value in as_object(said).items():
             known = _as_id(value)
             if known is None or self.kept.get(title) == known:
                 continue
@@ -110,8 +118,12 @@ class CategoryIds:
 
     @property
     def lost(self) -> int:
-        """How many ids could not be kept: another class has them, or their class another."""
-        return len(self._lost)
+        """How many ids are not kept: another class has them, or their class another, or they are not known.
+
+        The last are those of classes that were found nowhere, if the document's first picture, which has the
+        ids of all, is not among those that are written.
+        """
+        return len(self._lost) + self._forgotten
 
     def settle(self, titles: Mapping[int, str]) -> None:
         """Give all classes their ids.
@@ -125,6 +137,8 @@ class CategoryIds:
         for number, title in titles.items():
             own = self.kept.get(title, number + 1)
             self._ids[title] = own if title in self.kept or own not in self._taken else next(behind)
+        known = self.kept.keys() | {title for title, _ in self._lost}
+        self._forgotten = len(self._had_ids.intersection(titles.values()) - known)
 
     def _behind(self, titles: Mapping[int, str]) -> Iterator[int]:
         """Return numbers behind all others."""

@@ -163,6 +163,9 @@ def _looks_like(path: Path) -> str | None:
         return _folder_looks_like(path)
     suffix = path.suffix.lower()
     if suffix == ".json":
+        if not path.is_file():
+            # What is looked at in a pipe is gone for the reader.
+            raise SourceError(f"{path} is no file, so its format must be named: coco or labelme")
         keys = _keys(path)
         return "labelme" if keys & _LABELME and not keys & _COCO else "coco"
     known = {known: each.name for each in FORMATS.values() for known in each.suffixes}

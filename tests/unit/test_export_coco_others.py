@@ -300,3 +300,19 @@ def test_no_json_at_all(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(SourceError, match=str(path)):
             list(read_predictions(path, "coco"))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_id_that_is_not_known_any_longer_is_counted(first: int, tmp_path: Path) -> None:
+    """Of a class that occurs nowhere, where the first picture, which has the ids of all, is filtered away."""
+    document = {
+        "images": [{"id": each, "file_name": f"{each}.jpg", "height": 4, "width": 6} for each in (5, 6, 7)],
+        "annotations": [{"id": 1, "image_id": 6, "category_id": 20, "bbox": [1, 0, 2, 3]}],
+        "categories": [{"id": 20, "name": "cat"}, {"id": 90, "name": "toothbrush"}],
+    }
+    some = list(read_predictions(write(document, tmp_path / "x.json")))
+    kept = save_predictions(some[first:], tmp_path / "y.json", "coco")
+    assert kept.left_out == ({"ids of classes": 1} if first else {})
+    ids = [each["id"] for each in json.loads((tmp_path / "y.json").read_bytes())["categories"]]
+    assert ids == ([20, 2] if first else [20, 90])
+    assert save_predictions(some[2:], tmp_path / "z.json", "coco").left_out == {"ids of classes": 2}

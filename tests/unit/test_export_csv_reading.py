@@ -57,6 +57,13 @@ def test_a_pipe_is_read(name: str, tmp_path: Path) -> None:
     assert back == some
 
 
+def test_a_pipe_is_not_looked_into(tmp_path: Path) -> None:
+    """What was looked at would be gone: its name says the format, or the caller does."""
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(SourceError, match=r"pipe\.json is no file, so its format must be named: coco or"):
+        read_predictions(tmp_path / "pipe.json")
+
+
 def test_a_cell_of_any_length_is_read(tmp_path: Path) -> None:
     """Beyond what the standard library's reader takes, whose limit stays as it is."""
     limit = csv.field_size_limit()
