@@ -124,3 +124,27 @@ def test_json_lines_tell_a_models_numbers_once(tmp_path: Path) -> None:
     back = list(read_predictions(where))
     assert back == some
     assert all(each.meta == MODEL and each.ids == ids for each in back)
+
+
+def test_json_lines_keep_an_order_that_is_not_that_of_the_numbers(tmp_path: Path) -> None:
+    """Also where a picture has all of the model's classes."""
+    one = Prediction.from_arrays(
+        size=(9, 9), boxes=[[1, 2, 3, 4]] * 2, classes=["a", "b"], class_names=["a", "b"]
+    )
+    (back,) = read_predictions(write([replace(one, ids={"a": 5, "b": 1})], tmp_path, "jsonl"))
+    assert (back.meta.names, back.class_ids.tolist()) == (("a", "b"), [5, 1])
+
+
+def test_a_project_that_is_written_over_keeps_its_numbers(tmp_path: Path) -> None:
+    """Those of classes that the second run does not know, and those that their SDK has taken away."""
+    some = found(tmp_path)
+    where = write(some[:1], tmp_path, "supervisely")
+    only = Prediction.from_json(some[1].to_json())  # of its classes, those that were found
+    wanted = {"person": 0, "car": 1, "bus": 2, "dog": 3}
+    for numbered, after in ((True, wanted), (False, {"car": 1})):
+        meta = json.loads((where / "meta.json").read_text())
+        if not numbered:
+            del meta["predsession"]
+        (where / "meta.json").write_text(json.dumps(meta))
+        save_predictions([only], where, "supervisely", overwrite=True)
+        assert json.loads((where / "meta.json").read_text())["predsession"] == {"class_ids": after}
