@@ -37,18 +37,19 @@ class Names:
     host = "inference.test"
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._until = 0.0
+        self._until, self._least = 0.0, 0
         self._system = socket.getaddrinfo
         monkeypatch.setattr(socket, "getaddrinfo", self._look_up)
 
-    def fail_for(self, seconds: float) -> None:
-        """Know no name for some seconds."""
-        self._until = time.monotonic() + seconds
+    def fail_for(self, seconds: float, *, least: int = 0) -> None:
+        """Know no name for some seconds, and until it was asked for so often."""
+        self._until, self._least = time.monotonic() + seconds, least
 
     def _look_up(self, host: Any, *arguments: Any, **keywords: Any) -> Any:
         if host != self.host:
             return self._system(host, *arguments, **keywords)
-        if time.monotonic() < self._until:
+        self._least -= 1
+        if self._least >= 0 or time.monotonic() < self._until:
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
         return self._system("127.0.0.1", *arguments, **keywords)
 

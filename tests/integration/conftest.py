@@ -100,6 +100,14 @@ def numbered(tmp_path: Path) -> Callable[..., list[Path]]:
     return write
 
 
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A file at which `held_numbers.HeldNumbers` waits, if it is told so, as long as it is there."""
+    made = tmp_path / "gate"
+    made.touch()
+    return made
+
+
 def picture_of(number: int) -> npt.NDArray[np.uint8]:
     """Return a picture of a number as an array."""
     return number_picture(number)

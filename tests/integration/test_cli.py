@@ -178,7 +178,7 @@ def test_jobs_are_listed_stopped_and_cleared(
     ours: str, stock: str, numbered: Callable[..., list[Path]]
 ) -> None:
     """A session's jobs are seen from outside; a stock server cannot list, and an unknown job is told."""
-    with PredictionSession(ours, numbered(30), delay=0.4) as session:
+    with PredictionSession(ours, numbered(30), delay=1.2, batch_size=1) as session:
         next(session)
         listed = json.loads(predsession("jobs", ours, "--json").stdout)
         uuid = next(job["uuid"] for job in reversed(listed) if job["progress"]["total"] == 8)

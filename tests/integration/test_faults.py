@@ -207,7 +207,7 @@ def test_a_name_that_is_not_found_for_a_while(
     """DNS fails at the start and in the middle: tried again, nothing lost."""
     names = Names(monkeypatch)
     with FaultyServer(either, [Fault("close", times=99)]) as faulty:
-        names.fail_for(0.3)
+        names.fail_for(0.3, least=2)
         with PredictionSession(f"http://{names.host}:{faulty.port}", numbered(40), delay=0.01) as session:
             got = [box_number(next(session).boxes[0])]
             names.fail_for(seconds)
@@ -482,6 +482,6 @@ def test_the_apis_retry_count_bounds_submits(ours: str, numbered: Numbered, stat
 
 def test_a_short_timeout_and_a_slow_model(ours: str, numbered: Numbered) -> None:
     """The long poll is shorter than half the timeout, so that waiting is no fault."""
-    with PredictionSession(ours, numbered(1), timeout=1.0, delay=2.5) as session:
+    with PredictionSession(ours, numbered(1), timeout=2.4, delay=3.0) as session:
         assert len(list(session)) == 1
         assert session.report().retries == {}

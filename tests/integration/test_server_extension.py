@@ -6,7 +6,9 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import held_numbers
 import pytest
 from server_kit import Caller, Server, numbers, png, until
 
@@ -15,7 +17,14 @@ from server_kit import Caller, Server, numbers, png, until
 def server() -> Iterator[Server]:
     """A server with the extension and a short lease."""
     with Server(
-        "pixels", "--limit-lease", "1.5", "--limit-sweep", "0.1", "--limit-cleared", "0.5"
+        "--model",
+        f"pixels={held_numbers.__file__}:HeldNumbers",
+        "--limit-lease",
+        "1.5",
+        "--limit-sweep",
+        "0.1",
+        "--limit-cleared",
+        "1.2",
     ) as running:
         yield running
 
@@ -73,11 +82,13 @@ def test_after_begins_the_answer_later_than_ack_forgets(caller: Caller) -> None:
     assert (reply.status_code, reply.json()["message"].split()[0]) == (400, "after")
 
 
-def test_ack_of_what_is_not_there(caller: Caller) -> None:
+def test_ack_of_what_is_not_there(caller: Caller, gate: Path) -> None:
     """An ack beyond the last result forgets nothing that comes later; a bad one is refused by name."""
-    uuid = caller.submit([png(n) for n in range(4)], settings={"delay": 0.05}, batch_size=1)
+    held = {"hold_while": str(gate), "hold_from": 1}
+    uuid = caller.submit([png(n) for n in range(4)], settings=held, batch_size=1)
     caller.pop(uuid, ack=0)
     assert caller.pop(uuid, ack=99)["pending_results"] == []
+    gate.unlink()
     until(lambda: caller.progress(uuid)["finished"], "the end")
     assert numbers(caller.pop(uuid, ack=0)["pending_results"])[-1] == 3
     for bad in (-1, "1", 1.5, True):
@@ -87,11 +98,13 @@ def test_ack_of_what_is_not_there(caller: Caller) -> None:
         assert reply.json()["message"].startswith("ack is")
 
 
-def test_wait_answers_when_there_is_news(caller: Caller) -> None:
+def test_wait_answers_when_there_is_news(caller: Caller, gate: Path) -> None:
     """A pop that waits answers with the first result, and after the end at once."""
-    uuid = caller.submit([png(1), png(2)], settings={"delay": 0.2}, batch_size=1)
+    held = {"hold_while": str(gate), "hold_from": 2}
+    uuid = caller.submit([png(1), png(2)], settings=held, batch_size=1)
     answer = caller.pop(uuid, ack=0, wait=30)
     assert numbers(answer["pending_results"]) == [1]
+    gate.unlink()
     assert numbers(caller.pop(uuid, ack=1, wait=30)["pending_results"]) == [2]
     assert caller.pop(uuid, ack=2, wait=30)["finished"]
 
@@ -242,8 +255,8 @@ def test_stock_client_and_ours_do_not_disturb_each_other(server: Server) -> None
 def test_pop_that_is_held_renews_the_lease() -> None:
     """A job is not forgotten while a call waits for it, however short the lease."""
     with (
-        Server("pixels", "--limit-lease", "0.6", "--limit-sweep", "0.1") as server,
+        Server("pixels", "--limit-lease", "1.5", "--limit-sweep", "0.1") as server,
         Caller(server.url) as caller,
     ):
-        uuid = caller.submit([png(1)], settings={"delay": 2.0}, session="s")
+        uuid = caller.submit([png(1)], settings={"delay": 2.5}, session="s")
         assert numbers(caller.pop(uuid, ack=0, wait=20)["pending_results"]) == [1]

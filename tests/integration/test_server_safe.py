@@ -117,7 +117,7 @@ def test_pages_of_other_origins_may_not_call() -> None:
 
 
 LIMITED = ("--limit-body", "200K", "--limit-files", "20", "--limit-jobs", "3", "--limit-queue", "60",
-           "--limit-call", "10K", "--limit-text", "5K", "--limit-uploads", "2", "--limit-idle", "1",
+           "--limit-call", "10K", "--limit-text", "5K", "--limit-uploads", "2", "--limit-idle", "2",
            "--limit-grace", "0.2", "--limit-cleared", "0.1", "--limit-sweep", "0.1")  # fmt: skip
 
 
@@ -204,8 +204,11 @@ def test_queue_limit() -> None:
         Caller(server.url) as caller,
     ):
         caller.submit([png(1)] * 30, settings={"hang_at": 1}, batch_size=1)
-        message = refused(caller.upload([png(1)] * 20), 429, retry_after="5")
-        assert message == "28 pictures wait for model pixels; the limit is 40."
+        wanted = "28 pictures wait for model pixels; the limit is 40."
+        until(
+            lambda: refused(caller.upload([png(1)] * 20), 429, retry_after="5") == wanted,
+            "the worker to have one in hand and one ahead",
+        )
         assert caller.upload([png(1)] * 10).status_code == 200
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import held_numbers
 import pytest
 from server_kit import Caller, Server, numbers, png, until
 
@@ -25,7 +26,7 @@ ENDPOINTS = (
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server that imitates a stock one."""
-    with Server("pixels", "--stock") as running:
+    with Server("--model", f"pixels={held_numbers.__file__}:HeldNumbers", "--stock") as running:
         yield running
 
 
@@ -129,9 +130,10 @@ def test_settings_field_counts_where_state_is_empty(caller: Caller) -> None:
     assert reply.json()["annotation"]["objects"] == []
 
 
-def test_job_answers_have_the_recorded_keys(caller: Caller) -> None:
+def test_job_answers_have_the_recorded_keys(caller: Caller, gate: Path) -> None:
     """Every answer on a job's way, from start to clear, has the recorded keys in the recorded order."""
-    reply = caller.upload([png(n) for n in range(4)], settings={"delay": 0.3}, batch_size=1)
+    held = {"hold_while": str(gate), "hold_from": 1}
+    reply = caller.upload([png(n) for n in range(4)], settings=held, batch_size=1)
     same("async_start", reply)
     state = {"state": {"inference_request_uuid": reply.json()["inference_request_uuid"]}, "context": {}}
 
@@ -148,6 +150,7 @@ def test_job_answers_have_the_recorded_keys(caller: Caller) -> None:
     recorded = RECORDED["async_pop_running"]["body"]
     assert list(running.json()) == list(recorded)
     assert list(running.json()["pending_results"][0]) == list(recorded["pending_results"][0])
+    gate.unlink()
     until(lambda: call("get_inference_progress").json()["finished"], "the end")
     ended = call("get_inference_progress").json()
     assert ended["progress"] == {"current": 0, "total": 1}, "the true numbers are hidden after the end"
@@ -174,23 +177,26 @@ def test_failing_model_ends_the_job_with_what_came_before(caller: Caller) -> Non
     assert answer["exception"]["message"] == "told to fail at 2"
 
 
-def test_stop_does_not_reach_a_running_job(caller: Caller) -> None:
+def test_stop_does_not_reach_a_running_job(caller: Caller, gate: Path) -> None:
     """A stopped image job computes to its end and only then is cancelled, with all its results."""
-    uuid = caller.submit([png(n) for n in range(12)], settings={"delay": 0.02}, batch_size=2)
+    uuid = caller.submit([png(n) for n in range(12)], settings={"hold_while": str(gate)}, batch_size=2)
+    until(held_numbers.mark(gate).exists, "the start")
     caller.stop(uuid)
+    gate.unlink()
     items, last = caller.drain(uuid)
     assert numbers(items) == list(range(12))
     assert (last["stage"], last["stopped"]) == ("Cancelled", True)
 
 
-def test_one_job_at_a_time(caller: Caller) -> None:
+def test_one_job_at_a_time(caller: Caller, gate: Path) -> None:
     """The second job stays in preparation until the first has ended; its progress then counts bytes."""
-    first = caller.submit([png(n) for n in range(8)], settings={"delay": 0.05}, batch_size=1)
+    first = caller.submit([png(n) for n in range(8)], settings={"hold_while": str(gate)}, batch_size=1)
     picture = png(99)
     second = caller.submit([picture])
     waiting = caller.progress(second)
     assert waiting["stage"] == "Preparing model for inference..."
     assert waiting["preparing_progress"]["current"] == waiting["preparing_progress"]["total"] == len(picture)
+    gate.unlink()
     _, last = caller.drain(second)
     assert caller.progress(first)["finished"]
     assert last["stage"] == "Finished"
@@ -214,13 +220,14 @@ def test_more_than_256_images_push_each_other_out(caller: Caller) -> None:
     assert last["exception"]["message"] == "'im_0000.png'"
 
 
-def test_equal_names_overwrite_each_other(caller: Caller) -> None:
+def test_equal_names_overwrite_each_other(caller: Caller, gate: Path) -> None:
     """Two files of one name in a job, or in two jobs at once, both answer for the last one."""
     items, _ = caller.drain(caller.submit([("same.png", png(1)), ("same.png", png(2))]))
     assert numbers(items) == [2, 2]
-    busy = caller.submit([png(n) for n in range(6)], settings={"delay": 0.05}, batch_size=1)
+    busy = caller.submit([png(n) for n in range(6)], settings={"hold_while": str(gate)}, batch_size=1)
     first = caller.submit([("image_0.png", png(10))])
     second = caller.submit([("image_0.png", png(20))])
+    gate.unlink()
     assert [numbers(caller.drain(uuid)[0]) for uuid in (first, second)] == [[20], [20]]
     caller.drain(busy)
 

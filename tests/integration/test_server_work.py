@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from server_kit import Caller, Server, numbers, png, until
 
 LEDGER = '''
-import time
+import os, time
 import numpy as np
 from predsession.server.models.pixels import PixelNumbers, read_number
 
@@ -21,6 +22,8 @@ class Ledger(PixelNumbers):
     def predict(self, images, settings):
         with open("LEDGER", "a") as file:
             file.write(" ".join(str(read_number(image)) for image in images) + "\\n")
+        while settings["other"] == 9 and os.path.exists("LEDGER.hold"):
+            time.sleep(0.01)
         return super().predict(images, settings)
 '''
 
@@ -52,13 +55,16 @@ def batches(ledger: Path) -> list[list[int]]:
     return [[int(word) for word in line.split()] for line in lines]
 
 
-def occupy(caller: Caller) -> str:
-    """Give the model something to do, so that what follows is queued together; return the job."""
-    uuid = caller.submit(
-        [png(100_000 + n) for n in range(3)], settings={"delay": 0.15, "other": 9}, batch_size=1
-    )
+@contextmanager
+def occupied(caller: Caller, ledger: Path) -> Iterator[None]:
+    """Give the model something to do, so that what is submitted meanwhile is queued together."""
+    hold = ledger.with_name(f"{ledger.name}.hold")
+    hold.touch()
+    uuid = caller.submit([png(100_000 + n) for n in range(3)], settings={"other": 9}, batch_size=1)
     until(lambda: caller.progress(uuid)["is_inferring"], "the start")
-    return uuid
+    yield
+    hold.unlink()
+    caller.read(uuid)
 
 
 def test_small_job_is_not_stuck_behind_a_large_one(caller: Caller, ledger: Path) -> None:
@@ -79,10 +85,10 @@ def test_small_job_is_not_stuck_behind_a_large_one(caller: Caller, ledger: Path)
 
 def test_jobs_take_turns(caller: Caller, ledger: Path) -> None:
     """Two large jobs with different settings advance batch by batch, neither ahead by more than a batch."""
-    busy = occupy(caller)
-    one = caller.submit([png(n) for n in range(40)], settings={"other": 1})
-    two = caller.submit([png(1000 + n) for n in range(40)], settings={"other": 2})
-    for uuid in (one, two, busy):
+    with occupied(caller, ledger):
+        one = caller.submit([png(n) for n in range(40)], settings={"other": 1})
+        two = caller.submit([png(1000 + n) for n in range(40)], settings={"other": 2})
+    for uuid in (one, two):
         caller.read(uuid)
     turns = [batch[0] >= 1000 for batch in batches(ledger) if batch[0] < 100_000]
     assert all(abs(turns[:n].count(True) - turns[:n].count(False)) <= 1 for n in range(len(turns)))
@@ -90,15 +96,14 @@ def test_jobs_take_turns(caller: Caller, ledger: Path) -> None:
 
 def test_batches_are_filled_across_jobs(caller: Caller, ledger: Path) -> None:
     """Six jobs of one picture with the same settings share a batch; one with other settings does not."""
-    busy = occupy(caller)
-    jobs = [caller.submit([png(n)]) for n in range(6)]
-    odd = caller.submit([png(50)], settings={"other": 1})
+    with occupied(caller, ledger):
+        jobs = [caller.submit([png(n)]) for n in range(6)]
+        odd = caller.submit([png(50)], settings={"other": 1})
     for number, uuid in enumerate(jobs):
         assert numbers(caller.read(uuid)[0]) == [number]
     assert numbers(caller.read(odd)[0]) == [50]
     assert [0, 1, 2, 3, 4, 5] in batches(ledger)
     assert [50] in batches(ledger)
-    caller.read(busy)
 
 
 def test_batch_sizes(caller: Caller, ledger: Path) -> None:
@@ -132,13 +137,12 @@ def test_stop_takes_effect_within_one_batch(caller: Caller, ledger: Path) -> Non
 
 def test_stop_of_a_job_that_waits(caller: Caller, ledger: Path) -> None:
     """A job that no worker has touched is cancelled at once."""
-    busy = occupy(caller)
-    uuid = caller.submit([png(n) for n in range(64)], settings={"other": 3})
-    caller.stop(uuid)
-    until(lambda: caller.progress(uuid)["finished"], "the cancellation")
-    answer = caller.pop(uuid)
-    assert (answer["stage"], answer["pending_results"]) == ("Cancelled", [])
-    caller.read(busy)
+    with occupied(caller, ledger):
+        uuid = caller.submit([png(n) for n in range(64)], settings={"other": 3})
+        caller.stop(uuid)
+        until(lambda: caller.progress(uuid)["finished"], "the cancellation")
+        answer = caller.pop(uuid)
+        assert (answer["stage"], answer["pending_results"]) == ("Cancelled", [])
     assert all(batch[0] >= 100_000 for batch in batches(ledger))
 
 
