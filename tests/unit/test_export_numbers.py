@@ -12,6 +12,7 @@ import pytest
 from predsession import ModelMeta, Prediction, read_predictions, save_predictions
 from predsession.export.classes import ClassTable
 from predsession.export.formats import FORMATS
+from predsession.export.growingmeta import KnownMeta
 
 MODEL = ModelMeta.from_names(["person", "car", "bus", "dog"])
 READABLE = [name for name, each in FORMATS.items() if each.read is not None]
@@ -148,3 +149,10 @@ def test_a_project_that_is_written_over_keeps_its_numbers(tmp_path: Path) -> Non
         (where / "meta.json").write_text(json.dumps(meta))
         save_predictions([only], where, "supervisely", overwrite=True)
         assert json.loads((where / "meta.json").read_text())["predsession"] == {"class_ids": after}
+
+
+def test_a_picture_that_differs_from_its_file_says_the_rest_as_the_file_does() -> None:
+    """Its own numbers count; those of classes that it does not have are the file's."""
+    known = KnownMeta(MODEL, {title: number for number, title in enumerate(MODEL.names)})
+    assert known.with_numbers({"dog": 3, "new": -1}) == (MODEL, None)
+    assert known.with_numbers({"dog": 9}) == (MODEL, {"person": 0, "car": 1, "bus": 2, "dog": 9})

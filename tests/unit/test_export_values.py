@@ -261,3 +261,4 @@ def test_a_pipe_that_cannot_be_read_is_told_in_our_words(name: str, tmp_path: Pa
         list(read_predictions(tmp_path / "pipe", name))
     os.close(held)
     assert "Errno" not in str(told.value)
+    assert "JSON" not in str(told.value)
