@@ -421,15 +421,18 @@ import sys
 from predsession import PredictionSession
 for one in PredictionSession(sys.argv[1], sys.argv[2], resume=sys.argv[3], delay=0.01):
     print(one.index, flush=True)
+    if one.index + 1 == int(sys.argv[4]):
+        sys.stdin.read()
 """
+"""Waits at a moment until it is killed; its threads go on."""
 
 
 @pytest.mark.parametrize("moment", [1, 5, 20])
 def test_kill_9(either: str, numbered: Numbered, journal: Path, moment: int) -> None:
     """What the killed run had shown is kept, and the next run does the rest."""
     paths = numbered(30)
-    command = [sys.executable, "-c", KILLED, either, str(paths[0].parent), str(journal)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+    command = [sys.executable, "-c", KILLED, either, str(paths[0].parent), str(journal), str(moment)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         shown = [int(next(running.stdout)) for _ in range(moment)]
         running.send_signal(signal.SIGKILL)

@@ -88,6 +88,15 @@ def test_what_is_taken_away_meanwhile_is_told(tmp_path: Path, name: str) -> None
         assert taken.exists() is is_replaced
 
 
+def test_what_has_its_place_is_not_taken_away(tmp_path: Path) -> None:
+    """A run that got nowhere takes its own empty file away, and not what somebody has put there since."""
+    held = HeldFile(Target(path=tmp_path / "p"))
+    (tmp_path / "p").unlink()
+    (tmp_path / "p").write_text("theirs")
+    held.close()
+    assert (tmp_path / "p").read_text() == "theirs"
+
+
 @pytest.mark.parametrize("name", ["coco", "jsonl"])
 def test_a_link_to_itself_is_told_at_once(tmp_path: Path, name: str) -> None:
     """There is no file that it stands for, and none can be made."""
