@@ -23,8 +23,12 @@ def mark(gate: Path) -> Path:
 
 
 class HeldNumbers(PixelNumbers):
-    """Waits before each picture of ``hold_from`` or more, while the file ``hold_while`` is there."""
+    """Waits before each picture of ``hold_from`` or more, while the file ``hold_while`` is there.
 
+    One picture at a time: those before it are answered.
+    """
+
+    max_batch_size = 1
     default_settings: ClassVar[Settings] = {**PixelNumbers.default_settings, "hold_while": "", "hold_from": 0}
 
     def predict(self, images: Sequence[Pixels], settings: Settings) -> list[Arrays]:
@@ -36,3 +40,9 @@ class HeldNumbers(PixelNumbers):
             while Path(gate).exists() and time.monotonic() < end:
                 time.sleep(0.02)
         return super().predict(list(images), settings)
+
+
+class HeldBatches(HeldNumbers):
+    """The same, of as many pictures at a time as the bundled one takes; they wait with each other."""
+
+    max_batch_size = PixelNumbers.max_batch_size

@@ -176,7 +176,7 @@ def left(url: str, paths: list[Path], gate: Path) -> str:
     """Begin a session, and leave it with a job of which some is computed, and some is not yet."""
     gate.touch()
     settings = {"hold_while": str(gate), "hold_from": 5}
-    first = begun(PredictionSession(url, paths, settings=settings, batch_size=1))
+    first = begun(PredictionSession(url, paths, settings=settings))
     uuid = first.status().jobs[-1]
     first.detach()
     gate.unlink()

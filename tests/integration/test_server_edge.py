@@ -130,7 +130,7 @@ def test_deadlines(client: InferenceClient) -> None:
 
 def test_priorities_and_a_full_queue(client: InferenceClient, tmp_path: Path) -> None:
     """While the model is busy, a higher priority overtakes; above the limit the queue is full."""
-    client.register_model(f"{held_numbers.__file__}:HeldNumbers", "one", batch_size=1)
+    client.register_model(f"{held_numbers.__file__}:HeldBatches", "one", batch_size=1)
     gate = tmp_path / "gate"
     gate.touch()
     client.update_postprocess_config("one", {"hold_while": str(gate)})

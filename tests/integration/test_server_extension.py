@@ -18,7 +18,7 @@ def server() -> Iterator[Server]:
     """A server with the extension and a short lease."""
     with Server(
         "--model",
-        f"pixels={held_numbers.__file__}:HeldNumbers",
+        f"pixels={held_numbers.__file__}:HeldBatches",
         "--limit-lease",
         "1.5",
         "--limit-sweep",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from number_clips import frames_of, write_numbers
 from PIL import Image
-from server_kit import Caller, Server, numbers, png
+from server_kit import Caller, Server, numbers, png, until
 
 from predsession import PredictionSession, SourceError
 from predsession.server.models.pixels import box_number, number_box, number_picture, read_number
@@ -509,8 +509,11 @@ def test_predictions_are_written_once(root: Path, tmp_path: Path) -> None:
             have = 0 if not life else caller.progress(uuid)["progress"]["current"]
             if life < 3:
                 goal = (life + 1) * 12
-                while caller.pop(uuid, ack=0, limit=1)["progress"]["current"] < goal:
-                    pass
+
+                def far(uuid: str = uuid, caller: Caller = caller, goal: int = goal) -> bool:
+                    return bool(caller.pop(uuid, ack=0, limit=1)["progress"]["current"] >= goal)
+
+                until(far, "some results")
                 server.kill()
             else:
                 items, last = caller.read(uuid)

@@ -26,7 +26,7 @@ ENDPOINTS = (
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server that imitates a stock one."""
-    with Server("--model", f"pixels={held_numbers.__file__}:HeldNumbers", "--stock") as running:
+    with Server("--model", f"pixels={held_numbers.__file__}:HeldBatches", "--stock") as running:
         yield running
 
 
