@@ -22,7 +22,7 @@ FLUSH = 0.2
 _numbers = itertools.count()
 
 WORKER = """
-import json, signal, sys, time
+import json, os, signal, sys, threading, time
 import numpy as np
 from predsession.stream import KafkaSource, StreamSession
 
@@ -36,8 +36,10 @@ source = KafkaSource(given["address"], given["topic"], given["group"], consumer_
 with StreamSession(model, source, given["store"], batch_size=given["batch"], flush_after=0.2) as session:
     signal.signal(signal.SIGTERM, lambda *_: session.stop())
     print("open", flush=True)
-    for batch, results in session:
+    for number, (batch, results) in enumerate(session):
         print(len(results), flush=True)
+        if number == given["last"]:
+            threading.Timer(given["later"], os.kill, (os.getpid(), signal.SIGKILL)).start()
 """
 
 
@@ -109,13 +111,13 @@ class Stage:
         path = letters_path(self.store)
         return lance.dataset(str(path)).to_table().to_pylist() if path.exists() else []
 
-    def start(self, pace: float = 0.0) -> subprocess.Popen[str]:
-        """Run a session in a process of its own, which says how many it has stored, batch by batch."""
+    def start(self, pace: float = 0.0, *, last: int = -1, later: float = 0.0) -> subprocess.Popen[str]:
+        """Run a session in a process of its own, which tells each batch, and may kill itself after one."""
         import json
 
         given = {
             "address": self.broker.address, "topic": self.topic, "group": self.group, "options": self.options,
-            "store": str(self.store), "batch": self.batch, "pace": pace,
+            "store": str(self.store), "batch": self.batch, "pace": pace, "last": last, "later": later,
         }  # fmt: skip
         return subprocess.Popen(
             [sys.executable, "-c", WORKER, json.dumps(given)],

@@ -6,6 +6,7 @@ import gc
 import itertools
 import logging
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -57,11 +58,10 @@ def test_killed_at_three_moments(broker: Broker, tmp_path: Path) -> None:
     stage.onlooker.send(stage.topic, [b"bad"])
     stage.send(range(600))
     for _ in range(3):
-        child = stage.start(pace=0.01)
-        seen(child, draw.randrange(1, 6))
-        time.sleep(draw.uniform(0, 0.05))
-        child.kill()
-        child.communicate()
+        # By itself: a test that is late to kill it would find it ready.
+        child = stage.start(pace=0.01, last=draw.randrange(5), later=draw.uniform(0, 0.05))
+        _, words = child.communicate(timeout=PATIENCE * 2)
+        assert child.returncode == -signal.SIGKILL, words
     assert len(stage.ids()) < 600
     stage.finish(600)
     ids = stage.ids()
@@ -74,7 +74,7 @@ def test_two_members_one_killed(broker: Broker, tmp_path: Path) -> None:
     """Two members share the partitions and a store; one is killed, and the other does its part as well."""
     stage = Stage(broker, tmp_path, partitions=4)
     stage.send(range(800))
-    child = stage.start(pace=0.05)
+    child = stage.start(pace=0.2)
     seen(child, 2)
     session, thread = in_thread(stage, model=lambda batch: time.sleep(0.02) or twice(batch))
     try:

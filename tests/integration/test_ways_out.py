@@ -31,6 +31,8 @@ from predsession.testing import Fault, FaultyServer, RunningServer
 
 Numbered = Callable[..., list[Path]]
 
+MANY = 200
+"""Pictures of a run that is to be left: more than wait here to be taken, so that it is not over before."""
 SUBMIT, POP = "inference_batch_async", "pop_inference_results"
 STOP, CLEAR = "stop_inference", "clear_inference_request"
 
@@ -100,7 +102,7 @@ def leave(way: str, session: PredictionSession) -> None:
 def test_a_session_that_is_left(either: str, numbered: Numbered, way: str) -> None:
     """By the end of its block, by close, by an exception, by stop."""
     with FaultyServer(either) as faulty:
-        session = PredictionSession(faulty.url, numbered(60), delay=0.03)
+        session = PredictionSession(faulty.url, numbered(MANY), delay=0.03)
         leave(way, session)
         check_ended(faulty)
         assert session.report().cleanup_failures == 0
@@ -110,7 +112,7 @@ def test_a_session_that_is_left(either: str, numbered: Numbered, way: str) -> No
 def test_a_session_that_is_forgotten(either: str, numbered: Numbered) -> None:
     """`del` is enough: nothing else holds it."""
     with FaultyServer(either) as faulty:
-        session = PredictionSession(faulty.url, numbered(60), delay=0.03)
+        session = PredictionSession(faulty.url, numbered(MANY), delay=0.03)
         next(session)
         del session
         gc.collect()
@@ -157,7 +159,7 @@ def _no_bar(**_: object) -> tqdm:
 @pytest.mark.parametrize("bar", [BrokenBar, _no_bar], ids=["moving", "making"])
 def test_a_callback_that_raises(either: str, numbered: Numbered, bar: Any) -> None:
     """The caller's own bar fails: its error is raised, and everything is ended."""
-    paths = numbered(60)
+    paths = numbered(MANY)
     with FaultyServer(either) as faulty:
         left = Left()
         with (
@@ -177,7 +179,7 @@ def test_the_first_error_stays_the_one_that_is_raised(ours: str, numbered: Numbe
         with (
             pytest.raises(KeyError, match="mine") as caught,
             PredictionSession(
-                faulty.url, numbered(60), delay=0.03, show_progress=True, tqdm=BarThatWillNotClose
+                faulty.url, numbered(MANY), delay=0.03, show_progress=True, tqdm=BarThatWillNotClose
             ) as session,
         ):
             for _ in session:
@@ -208,7 +210,7 @@ def test_a_thread_that_dies(
         return original(*arguments, **keywords)
 
     monkeypatch.setattr(kind, name, dying)
-    paths = numbered(60)
+    paths = numbered(MANY)
     with FaultyServer(either) as faulty:
         left = Left()
         with (
@@ -252,7 +254,7 @@ def test_ctrl_c_at_any_moment(either: str, numbered: Numbered, seconds: float) -
 @pytest.mark.parametrize("when", ["exit", "exception", "fork"])
 def test_a_process_that_ends(either: str, numbered: Numbered, when: str) -> None:
     """The interpreter ends with a session open; a forked child that ends leaves its parent's alone."""
-    folder = numbered(60)[0].parent
+    folder = numbered(MANY)[0].parent
     last_words = {
         "exit": "",
         "exception": "raise SystemExit(0)",
@@ -275,7 +277,7 @@ next(session)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_command(either: str, numbered: Numbered, number: signal.Signals) -> None:
     """Ctrl-C, SIGTERM, SIGHUP: 130, 143, 129; the server's job ended, no traceback."""
-    folder = numbered(200)[0].parent
+    folder = numbered(MANY)[0].parent
     with FaultyServer(either) as faulty:
         command = [sys.executable, "-m", "predsession", "predict", str(folder), "--url", faulty.url, "--json"]
         process = subprocess.Popen(
@@ -319,7 +321,7 @@ def test_ctrl_c_in_a_script(either: str, numbered: Numbered, where: str) -> None
 import threading, time
 from predsession import PredictionSession
 try:
-    with PredictionSession({faulty.url!r}, {str(numbered(200)[0].parent)!r}, delay=0.05) as session:
+    with PredictionSession({faulty.url!r}, {str(numbered(MANY)[0].parent)!r}, delay=0.05) as session:
         print("open", flush=True)
         for prediction in session:
             print(prediction.index, flush=True)
@@ -346,17 +348,23 @@ def test_a_server_that_is_gone_for_a_while(ours: str, numbered: Numbered) -> Non
     """Connections are refused in the middle of the run: tried again, nothing lost."""
     first = FaultyServer(ours)
     # More than wait here to be taken: the run cannot be over before the server goes.
-    with PredictionSession(first.url, numbered(200)) as session, socket.socket() as place:
+    with PredictionSession(first.url, numbered(MANY)) as session, socket.socket() as place:
         got = [box_number(session.next().boxes[0])]
         first.close()
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         place.bind(("127.0.0.1", first.port))  # and not listening: no other may have it meanwhile
-        timer = threading.Timer(1.5, lambda: seconds.append(FaultyServer(ours, port=first.port)))
         seconds: list[FaultyServer] = []
-        timer.start()
+
+        def come_back() -> None:
+            until(lambda: session.report().retries.get("connect"), "the refusal")
+            seconds.append(FaultyServer(ours, port=first.port))
+
+        coming = threading.Thread(target=come_back)
+        coming.start()
         got += [box_number(one.boxes[0]) for one in session]
+        coming.join()
         assert session.report().retries["connect"] > 0
-    assert got == list(range(200))
+    assert got == list(range(MANY))
     seconds[0].close()
 
 
@@ -370,7 +378,7 @@ def test_a_server_that_does_not_come_back(
         retry_count = 3
 
     faulty = FaultyServer(ours)
-    with PredictionSession(faulty.url, numbered(200), api=Api()) as session:
+    with PredictionSession(faulty.url, numbered(MANY), api=Api()) as session:
         next(session)
         faulty.close()
         with pytest.raises(ConnectError) as caught:
@@ -415,10 +423,10 @@ def test_a_pause_longer_than_the_lease(numbered: Numbered) -> None:
     """A notebook between two cells: the session keeps its jobs alive, and goes on where it stood."""
     with (
         RunningServer("pixels", arguments=["--limit-lease", "3.0", "--limit-sweep", "0.2"]) as server,
-        PredictionSession(server.url, numbered(200)) as session,
+        PredictionSession(server.url, numbered(MANY)) as session,
     ):
         got = [box_number(next(session).boxes[0])]
         time.sleep(4.0)
         got += [box_number(one.boxes[0]) for one in session]
         assert session.report().resent_items == 0
-    assert got == list(range(200))
+    assert got == list(range(MANY))
