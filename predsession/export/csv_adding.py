@@ -39,7 +39,7 @@ def complete_rows(path: Path) -> int:
     last = None
     with path.open("rb") as file:
         lines = _Lines(file)
-        for record in records(lines):
+        for record in records(path, lines):
             if last is None and not _is_header(record.cells):
                 raise SourceError(f"{path} has other columns, so it cannot be added to; choose a new name")
             begin, end, last = end, lines.read, record

@@ -1,14 +1,12 @@
 """Tables back into predictions: ours, or others that have the columns.
 
-Read once and line by line, so that a pipe will do. The standard library's reader refuses a cell of more than
-131,072 characters, a limit that only the whole process has, and does not say whether the last row is whole.
-So rows are taken apart here, by its rules: a quote has a meaning at the beginning of a cell, nowhere else.
+Read once and line by line, so that a pipe will do.
 """
 
 from __future__ import annotations
 
+import csv
 import math
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,8 +18,8 @@ from predsession.prediction import Prediction
 
 _NEEDED = ("class", "width", "height", "x1", "y1", "x2", "y2")
 
-_PLAIN = re.compile(r"[^,]*")
-_QUOTED = re.compile(r'[^"]*(?:""[^"]*)*')
+_END = "the,end"
+"""A line behind the last one: part of one cell where quotes do not end, else a row of two."""
 
 
 def read_csv(path: Path) -> Iterator[Prediction]:
@@ -74,11 +72,13 @@ class Record:
     has_end: bool
 
 
-def records(lines: Iterable[str]) -> Iterator[Record]:
+def records(path: Path, lines: Iterable[str]) -> Iterator[Record]:
     """Take a table apart.
 
     Parameters
     ----------
+    path : Path
+        For messages.
     lines : iterable of str
         With their ends.
 
@@ -86,54 +86,47 @@ def records(lines: Iterable[str]) -> Iterator[Record]:
     ------
     Record
         Each row that is not empty; a cell in quotes may go over several lines.
+
+    Raises
+    ------
+    SourceError
+        If it is no table; names file and line.
     """
-    cells: list[str] = []
-    opened: list[str] | None = None
-    number, line = 0, ""
-    for number, line in enumerate(lines, 1):
-        if opened is None and '"' not in line:
-            text = line.rstrip("\r\n")
-            if text:
-                yield Record(text.split(","), number, is_closed=True, has_end=line.endswith("\n"))
-            continue
-        opened = _take(line, cells, opened)
-        if opened is None:
-            yield Record(cells, number, is_closed=True, has_end=line.endswith("\n"))
-            cells = []
-    if opened is not None:
-        yield Record([*cells, _unquoted(opened)], number, is_closed=False, has_end=line.endswith("\n"))
+    watched = _Watched(lines)
+    table = csv.reader(watched)
+    try:
+        for cells in table:
+            if not cells or (watched.over and cells == _END.split(",")):
+                continue
+            if watched.over:
+                cells[-1] = cells[-1].removesuffix(_END)
+            yield Record(
+                cells, table.line_num - watched.over, not watched.over, has_end=watched.last.endswith("\n")
+            )
+    except csv.Error as error:
+        more = "; csv.field_size_limit() allows longer cells" if "limit" in str(error) else ""
+        raise SourceError(f"{path}, line {table.line_num}: not CSV ({error}{more})") from None
 
 
-def _take(line: str, cells: list[str], opened: list[str] | None) -> list[str] | None:
-    """Take a line's cells; return what there is of one whose quotes do not end in it, given such a one."""
-    place, end = 0, len(line.rstrip("\r\n"))
-    while True:
-        if opened is None and line.startswith('"', place, end):
-            opened, place = [], place + 1
-        text = ""
-        if opened is not None:
-            inside = _QUOTED.match(line, place)
-            assert inside is not None, "it matches nothing as well"
-            opened.append(inside[0])
-            if inside.end() == len(line):
-                return opened
-            text, opened, place = _unquoted(opened), None, inside.end() + 1
-        plain = _PLAIN.match(line, place, end)
-        assert plain is not None, "it matches nothing as well"
-        cells.append(text + plain[0])
-        place = plain.end() + 1
-        if plain.end() == end:
-            return None
+class _Watched:
+    """Lines that remember the last one, with a line of ours behind them."""
 
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = lines
+        self.last = ""
+        self.over = False
 
-def _unquoted(parts: list[str]) -> str:
-    """Return what stood in quotes."""
-    return "".join(parts).replace('""', '"')
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.last = line
+            yield line
+        self.over = True
+        yield _END
 
 
 def _rows(path: Path) -> Iterator[Placed]:
     """Read a table's rows."""
-    table = records(_lines(path))
+    table = records(path, _lines(path))
     head = next(table, None)
     names = [] if head is None else head.cells
     missing = [name for name in _NEEDED if name not in names]

@@ -40,7 +40,7 @@ def test_rows_are_taken_apart_as_the_standard_library_does_it(text: str) -> None
     """Wherever quotes stand, doubled or not; but for an end of a line that is only a return."""
     text = text.replace("\r", "\r\n")
     lines = io.StringIO(text, newline="\n").readlines()
-    assert [each.cells for each in records(lines)] == [row for row in csv.reader(lines) if row]
+    assert [each.cells for each in records(Path(), lines)] == [row for row in csv.reader(lines) if row]
 
 
 @pytest.mark.parametrize("name", ["jsonl", "csv", "coco"])
@@ -64,13 +64,18 @@ def test_a_pipe_is_not_looked_into(tmp_path: Path) -> None:
         read_predictions(tmp_path / "pipe.json")
 
 
-def test_a_cell_of_any_length_is_read(tmp_path: Path) -> None:
-    """Beyond what the standard library's reader takes, whose limit stays as it is."""
+def test_a_cell_that_is_too_long_is_told(tmp_path: Path) -> None:
+    """With what allows it; the process's limit is not ours to change."""
     limit = csv.field_size_limit()
     one = boxes(url=f'http://x/{"y" * limit}"\n,z')
     save_predictions([one], tmp_path / "p.csv")
-    assert list(read_csv(tmp_path / "p.csv")) == [one]
-    assert csv.field_size_limit() == limit
+    with pytest.raises(SourceError, match=r"p\.csv, line 2: not CSV .*csv.field_size_limit\(\) allows"):
+        list(read_csv(tmp_path / "p.csv"))
+    csv.field_size_limit(2 * limit)
+    try:
+        assert list(read_csv(tmp_path / "p.csv")) == [one]
+    finally:
+        csv.field_size_limit(limit)
 
 
 def test_a_quote_within_a_cell_takes_nothing_away(tmp_path: Path) -> None:
