@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import json
-import math
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 OK, SOME_FAILED, USAGE, SERVER = 0, 1, 2, 3
@@ -60,16 +57,9 @@ def print_line(text: str) -> None:
 
 def print_json(value: object) -> None:
     """Print a line of JSON; what is no number in it becomes null, for JSON has no NaN."""
-    print(json.dumps(_numbers_only(value), ensure_ascii=not speaks_utf8(), allow_nan=False), flush=True)
+    from predsession.export.validjson import valid_json
 
-
-def _numbers_only(value: object) -> object:
-    """Return a value with None for numbers that are none."""
-    if isinstance(value, Mapping):
-        return {key: _numbers_only(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_numbers_only(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print(valid_json(value, ascii_only=not speaks_utf8())[0], flush=True)
 
 
 def speaks_utf8() -> bool:
