@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from PIL import Image
+from playwright.sync_api import Browser
+from report_kit import Visiting, chromium, visiting
 from server_kit import Server, until
 from tensor_kit import tensor_server
 
@@ -111,3 +113,17 @@ def gate(tmp_path: Path) -> Path:
 def picture_of(number: int) -> npt.NDArray[np.uint8]:
     """Return a picture of a number as an array."""
     return number_picture(number)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium for all tests of a file; no longer, as playwright's loop is in the way of others."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visiting]:
+    """Open a report."""
+    with visiting(browser) as go:
+        yield go

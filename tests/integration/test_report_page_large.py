@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from predictions import zoo
-from report_kit import NEEDS_CHROMIUM, SETTLED, Visiting, chromium, overflow, visiting
+from report_kit import NEEDS_CHROMIUM, SETTLED, Visiting, overflow
 
 from predsession import ItemError, Prediction, PredictionSession, save_predictions
 from predsession.export.html import HtmlWriter
@@ -20,20 +19,6 @@ pytestmark = NEEDS_CHROMIUM
 PHOTOS = Path(__file__).parents[2] / "examples" / "photos"
 HOSTILE = '</script><img src=x onerror="window.pwned=1"><b>\n\udcff'
 MANY = 5000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all tests here."""
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Visiting]:
-    """Open a report."""
-    with visiting(browser) as go:
-        yield go
 
 
 @pytest.fixture(scope="module")

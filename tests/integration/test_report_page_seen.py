@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
-from report_kit import NEEDS_CHROMIUM, SETTLED, Visiting, chromium, overflow, pictures, ringed, visiting
+from playwright.sync_api import Page, expect
+from report_kit import NEEDS_CHROMIUM, SETTLED, Visiting, overflow, pictures, ringed
 
 from predsession import ItemError, Prediction, save_predictions
 
 pytestmark = NEEDS_CHROMIUM
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all tests here."""
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Visiting]:
-    """Open a report."""
-    with visiting(browser) as go:
-        yield go
 
 
 @pytest.fixture(scope="module")

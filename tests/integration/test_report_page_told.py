@@ -4,36 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from predictions import found
-from report_kit import NEEDS_CHROMIUM, Visiting, chromium, visiting
+from report_kit import NEEDS_CHROMIUM, Visiting
 
 from predsession import ItemError, Prediction, PredictionSession, SourceError, save_predictions
 from predsession.cli import main
 from predsession.export.pagetags import MOST_TAG_BYTES
 
 pytestmark = NEEDS_CHROMIUM
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all tests here."""
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Visiting]:
-    """Open a report."""
-    with visiting(browser) as go:
-        yield go
 
 
 def crowd(count: int = 3000) -> Prediction:

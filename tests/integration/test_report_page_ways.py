@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
-from report_kit import NEEDS_CHROMIUM, SETTLED, Visiting, chromium, frames, overflow, pictures, visiting
+from playwright.sync_api import expect
+from report_kit import NEEDS_CHROMIUM, SETTLED, Visiting, frames, overflow, pictures
 
 from predsession import save_predictions
 
 pytestmark = NEEDS_CHROMIUM
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all tests here."""
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def visit(browser: Browser) -> Iterator[Visiting]:
-    """Open a report."""
-    with visiting(browser) as go:
-        yield go
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,11 +129,9 @@ def test_deadlines(client: InferenceClient) -> None:
     assert number_of(client.infer(number_picture(2), "pixels")) == 2
 
 
-def test_priorities_and_a_full_queue(client: InferenceClient, tmp_path: Path) -> None:
+def test_priorities_and_a_full_queue(client: InferenceClient, gate: Path) -> None:
     """While the model is busy, a higher priority overtakes; above the limit the queue is full."""
     client.register_model(f"{held_numbers.__file__}:HeldBatches", "one", batch_size=1)
-    gate = tmp_path / "gate"
-    gate.touch()
     client.update_postprocess_config("one", {"hold_while": str(gate)})
     done: list[int] = []
     busy = [client.infer_async(number_picture(0), "one", 60_000)]  # in the model's hands
@@ -323,15 +322,17 @@ def test_stats(client: InferenceClient, server: Server) -> None:
         future.result(20)
 
 
-def test_quotas(client: InferenceClient) -> None:
+def test_quotas(client: InferenceClient, gate: Path) -> None:
     """A session's models, rate and number at once are enforced; without a session there are no limits."""
     with client.edge_session("mine", "app", allowed_models=["pixels"], max_qps=3) as name:
         assert name == "mine"
         with pytest.raises(RefusedError, match="Session already exists: mine"):
             client.create_session("mine")
+        began = time.monotonic()
         asked = [client.infer_async(number_picture(1), "pixels", session_id=name) for _ in range(9)]
         outcomes = [future.exception(20) for future in asked]
-        assert sum(error is None for error in outcomes) == 3
+        # Three, where the machine did not stand still between them.
+        assert 3 <= sum(error is None for error in outcomes) <= 3 * (1 + int(time.monotonic() - began))
         refused = [error for error in outcomes if error is not None]
         assert all(isinstance(error, RateLimitError) and "max_qps" in str(error) for error in refused)
         until(lambda: _is_answered(client, name), "the next second")
@@ -339,19 +340,23 @@ def test_quotas(client: InferenceClient) -> None:
         client.infer(number_picture(1), "pixels", session_id="mine")
     with pytest.raises(NotFoundError, match="Session not found"):
         client.destroy_session("mine")
-    client.update_postprocess_config("pixels", {"delay": 0.1})
+    client.register_model(f"{held_numbers.__file__}:HeldBatches", "held")
+    client.update_postprocess_config("held", {"hold_while": str(gate)})
     with client.edge_session(allowed_models=["other"]) as other, client.edge_session(max_concurrent=2) as two:
         with pytest.raises(AuthError, match="Model not allowed in this session: pixels"):
             client.infer(number_picture(1), "pixels", session_id=other)
         with pytest.raises(AuthError):
             list(client.subscribe("pictures", "pixels", session_id=other))
-        asked = [client.infer_async(number_picture(1), "pixels", session_id=two) for _ in range(5)]
-        outcomes = [future.exception(20) for future in asked]
+        asked = [client.infer_async(number_picture(1), "held", 60_000, session_id=two) for _ in range(5)]
+        until(lambda: sum(future.done() for future in asked) == 3, "those that are refused")
+        gate.unlink()
+        outcomes = [future.exception(60) for future in asked]
         assert sum(error is None for error in outcomes) == 2
         third = client.create_session()
         with pytest.raises(RefusedError, match="Too many sessions: 3 are open"):
             client.create_session()
         client.destroy_session(third)
+    client.unregister_model("held")
 
 
 def _is_answered(client: InferenceClient, session: str) -> bool:
