@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import gc
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fork_kit import in_fork
 
 import predsession
 from predsession import DiskError, ItemError, Prediction, SourceError, read_predictions, save_predictions
@@ -248,11 +248,13 @@ def test_a_fork_reads_on_what_its_parent_does(tmp_path: Path) -> None:
     """It may not write over it either."""
     path = tmp_path / "p.jsonl"
     save_predictions([one()], path)
+
+    def look() -> None:
+        assert is_read(path)
+
     with reading(path):
-        child = os.fork()
-        if not child:
-            os._exit(int(is_read(path)))
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        assert in_fork(look) == 0
+    assert in_fork(look) != 0
     assert not is_read(path)
 
 

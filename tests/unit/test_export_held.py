@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fork_kit import fork, in_fork
 
 import predsession.export
 from predsession import Prediction, Size, SourceError, read_predictions, save_predictions
@@ -41,28 +42,15 @@ def one(index: int = 0) -> Prediction:
     )
 
 
-def in_fork(act: Callable[[], None]) -> int:
-    """Do something in a fork that ends without its parent's stack; return 0 if nothing was raised."""
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            act()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 @pytest.fixture
 def living() -> Iterator[Callable[[], None]]:
     """Return what forks a child that lives until the test is over, with all that was open."""
     begun: list[tuple[int, int]] = []
 
-    def fork() -> None:
+    def begin() -> None:
         """Fork once."""
         wait, end = os.pipe()
-        child = os.fork()
+        child = fork()
         if not child:
             os.close(end)
             os.read(wait, 1)
@@ -70,7 +58,7 @@ def living() -> Iterator[Callable[[], None]]:
         os.close(wait)
         begun.append((child, end))
 
-    yield fork
+    yield begin
     for child, end in begun:
         os.close(end)
         os.waitpid(child, 0)
