@@ -54,6 +54,7 @@ class TokenStream:
     ) -> None:
         self._stream = stream
         self._idle_timeout = idle_timeout
+        self._late = threading.Event()
         self._what = what
         self.finish_reason: FinishReason | None = None
 
@@ -80,15 +81,16 @@ class TokenStream:
         """Wait for the next message, None after the last one; raise RequestTimeoutError if none comes."""
         if self._idle_timeout is None:
             return next(self._stream, None)
-        late = threading.Event()
-        timer = threading.Timer(self._idle_timeout, _give_up, (self._stream, late))
+        timer = threading.Timer(self._idle_timeout, _give_up, (self._stream, self._late))
         timer.daemon = True
         timer.start()
         try:
             message = next(self._stream, None)
         finally:
             timer.cancel()
-        if message is None and late.is_set():
+        # The time may have been over just as a token came: then it is the next one that is missing.
+        if message is None and self._late.is_set():
+            self._late.clear()
             raise RequestTimeoutError(f"{self._what}: no token within {self._idle_timeout:g} s")
         return message
 

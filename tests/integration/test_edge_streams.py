@@ -26,6 +26,7 @@ from predsession import (
     TransportError,
 )
 from predsession.edge import FinishReason, InferenceClient
+from predsession.edge.generation import _give_up
 from predsession.rpc import channel
 
 
@@ -328,6 +329,22 @@ def test_a_silent_model_is_given_up(runtime: Runtime, client: InferenceClient) -
         next(stream)
     assert list(stream) == []
     assert runtime.cancelled.wait(10)
+
+
+def test_a_time_that_is_over_as_a_token_comes(runtime: Runtime, client: InferenceClient) -> None:
+    """The token is given, and the next call says that the time was over: no text ends in silence."""
+
+    def stops(request: object, context: grpc.ServicerContext) -> Iterator[object]:
+        yield M.GenaiGenerateResponse(token="a")
+        yield from _silence(request, context)
+
+    runtime.answers["GenaiGenerate"] = stops
+    stream = client.genai_generate("s", [], idle_timeout=30)
+    assert next(stream) == "a"
+    _give_up(stream._stream, stream._late)
+    with pytest.raises(RequestTimeoutError, match="no token within 30 s"):
+        next(stream)
+    assert list(stream) == []
 
 
 def test_a_silent_link_is_noticed(runtime: Runtime) -> None:
