@@ -18,8 +18,10 @@ PACKAGE_VARIABLE = "PREDSESSION_PACKAGE"
 OTHERS_VARIABLE = "PREDSESSION_PACKAGE_PYTHONS"
 LARGE_VARIABLE = "PREDSESSION_PACKAGE_LARGE"
 SIZES_VARIABLE = "PREDSESSION_PACKAGE_SIZES"
-VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-"""The Pythons that are supported; those that are there are tried."""
+PROMISED = ("3.11", "3.12", "3.13")
+"""Versions of Python that the metadata names: each was run."""
+VERSIONS = (*PROMISED, "3.14")
+"""Those that are tried where they are there."""
 
 
 @dataclass

@@ -74,7 +74,8 @@ def test_two_tasks_share_a_session(ours: str, numbered: Numbered) -> None:
 
 def test_the_jobs_own_deadline_is_seen(numbered: Numbered) -> None:
     """It is not taken for the expiry of a step; what is asked afterwards names it as its cause."""
-    server = EmbeddedServer(["--model", "pixels"])  # its model will hang, so nobody else can use it
+    # Its model will hang, so nobody else can use it, and its end need not wait for that.
+    server = EmbeddedServer(["--model", "pixels", "--limit-grace", "0.2"])
 
     async def run() -> None:
         async with PredictionSession(server.url, numbered(3), hang_at=1, idle_timeout=1.5) as session:

@@ -229,7 +229,8 @@ def test_stop_that_was_acknowledged_is_kept(tmp_path: Path) -> None:
 
 def test_database_that_is_locked(tmp_path: Path) -> None:
     """While another process holds the database, what has to be stored is refused with 503; then it works."""
-    with Server("pixels", "--data", str(tmp_path)) as server, Caller(server.url) as caller:
+    grace = ("--limit-grace", "0.2")  # the model hangs
+    with Server("pixels", "--data", str(tmp_path), *grace) as server, Caller(server.url) as caller:
         uuid = caller.submit([png(1), png(2)], settings={"hang_at": 1}, batch_size=1)
         with contextlib.closing(sqlite3.connect(tmp_path / "jobs.sqlite", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")

@@ -238,7 +238,7 @@ def test_keyboard_alone_is_enough(visit: Callable[..., Visit], detector: str) ->
 def test_job_advances_and_ends(visit: Callable[..., Visit], ours: str) -> None:
     """A job appears with its session, its bar moves on, and it ends as finished."""
     here = visit(ours)
-    uuid = submit(ours, 80, settings={"delay": 0.1}, session="nightly", batch_size=4)
+    uuid = submit(ours, 40, settings={"delay": 0.1}, session="nightly", batch_size=4)
     row = here.page.locator("#jobs tr", has_text=uuid[:8])
     expect(row).to_have_attribute("data-stage", "running")
     expect(row).to_contain_text("session nightly")
@@ -248,7 +248,7 @@ def test_job_advances_and_ends(visit: Callable[..., Visit], ours: str) -> None:
     here.page.wait_for_function(some, arg=row.element_handle())
     expect(row.locator("td").nth(3)).to_contain_text("/s")
     expect(row).to_have_attribute("data-stage", "finished", timeout=30_000)
-    expect(row.locator("progress")).to_have_attribute("aria-label", f"Job {uuid[:8]}: 80 of 80")
+    expect(row.locator("progress")).to_have_attribute("aria-label", f"Job {uuid[:8]}: 40 of 40")
     clear(ours, uuid)
     assert here.complaints == []
 

@@ -11,7 +11,7 @@ from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
-from package_kit import ROOT, VERSIONS, Packages, table
+from package_kit import PROMISED, ROOT, Packages, table
 
 
 def contents(wheel: Path) -> dict[str, str]:
@@ -73,10 +73,10 @@ def test_what_the_metadata_promises(packages: Packages) -> None:
     assert [link for link in re.findall(r"\]\(([^)]+)\)", text) if not re.match("https?:", link)] == []
     assert found["License-Expression"] == "Apache-2.0"
     assert found["Description-Content-Type"] == "text/markdown"
-    assert found["Requires-Python"] == f">={VERSIONS[0]}"
+    assert found["Requires-Python"] == f">={PROMISED[0]}"
     classifiers = found.get_all("Classifier") or []
     named = [text.rpartition(" ")[2] for text in classifiers if re.search(r"Python :: 3\.\d+$", text)]
-    assert named == list(VERSIONS)
+    assert named == list(PROMISED)
 
 
 def test_the_wheel_is_no_larger_than_the_documents_say(packages: Packages) -> None:
