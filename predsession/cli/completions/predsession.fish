@@ -191,7 +191,7 @@ complete -c predsession -n '_shtab_predsession_using convert' -l to -xka "jsonl 
 complete -c predsession -n '_shtab_predsession_using convert' -l to -x -d 'the format to write: jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video'
 complete -c predsession -n '_shtab_predsession_using convert' -l from -x -d 'the format of the source, where neither its name nor what is in it tells it: a name of --to, html and video excepted'
 complete -c predsession -n '_shtab_predsession_using convert' -l out -xka "(__fish_complete_path (commandline -ct))"
-complete -c predsession -n '_shtab_predsession_using convert' -l out -x -d 'where to write (default: beside the source)'
+complete -c predsession -n '_shtab_predsession_using convert' -l out -x -d 'where to write; a page is .html, or a folder (default: beside the source)'
 complete -c predsession -n '_shtab_predsession_using convert' -l root -xka "(__fish_complete_directories)"
 complete -c predsession -n '_shtab_predsession_using convert' -l root -x -d 'the folder that pictures are named from (default: what they have in common)'
 complete -c predsession -n '_shtab_predsession_using convert' -l images -xka "copy link"

@@ -73,7 +73,7 @@ _shtab_predsession_convert_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--to[the format to write\: jsonl, csv, parquet, coco, yolo, yolo-segment, yolo-pose, voc, supervisely, labelme, html, video]:FORMAT:(jsonl csv parquet coco yolo yolo-segment yolo-pose voc supervisely labelme html video)"
   "--from[the format of the source, where neither its name nor what is in it tells it\: a name of --to, html and video excepted]:FORMAT:"
-  "--out[where to write (default\: beside the source)]:PATH:_files"
+  "--out[where to write\; a page is .html, or a folder (default\: beside the source)]:PATH:_files"
   "--root[the folder that pictures are named from (default\: what they have in common)]:DIR:_files -/"
   "--images[put the pictures beside their annotations, in folder formats]:images:(copy link)"
   "--scores[end YOLO\'s lines with the score, which not every reader takes]"
