@@ -37,7 +37,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--from", dest="read_as", metavar="FORMAT",
         help="the format of the source, where neither its name nor what is in it tells it: a name of --to, "
         "html and video excepted")  # fmt: skip
-    add("--out", metavar="PATH", help="where to write; a page is .html, or a folder (default: beside the source)")
+    add(
+        "--out",
+        metavar="PATH",
+        help="where to write; a page is .html, or a folder (default: beside the source)",
+    )
     add(
         "--root",
         metavar="DIR",
