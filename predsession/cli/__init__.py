@@ -87,7 +87,10 @@ def _tell(
         say(str(message))
         return
     text = warnings.formatwarning(message, category, filename, lineno, line)
-    write_error(text) if file is None else file.write(text)
+    if file is None:
+        write_error(text)
+    else:
+        file.write(text)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from predsession.cli.codes import OK, SERVER, USAGE, print_json
 from predsession.cli.commands import add_command
+from predsession.cli.numbers import seconds
 from predsession.cli.reach import add_ca, add_token, add_url, url_of, verify_of
 
 if TYPE_CHECKING:
@@ -40,21 +41,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_token(doctor)
     add_ca(doctor)
     doctor.add_argument(
-        "--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for an answer (default: 30)"
+        "--timeout", type=seconds(86400), default=30.0, metavar="SECONDS", help="for an answer (default: 30)"
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.set_defaults(run=run)
-
-
-def _seconds(text: str) -> float:
-    """Read a time."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.001 <= value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds from 0.001 to 86400")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:

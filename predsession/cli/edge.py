@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from predsession.cli.codes import OK, SERVER, SOME_FAILED, USAGE, print_json, print_line, say
 from predsession.cli.commands import add_command
+from predsession.cli.numbers import count_of, seconds
 from predsession.errors import ItemError, PredSessionError, SourceError
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from predsession.prediction import Prediction
     from predsession.wire.geometry import Size
 
+LONGEST_S = (2**32 - 1) // 1000
+"""The wire has milliseconds in 32 bits."""
 EXAMPLES = """\
 examples:
   predsession edge models --endpoint 192.168.1.20:50051
@@ -46,7 +49,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--depth", type=int, default=4, metavar="N", help="calls on their way at once (default: 4)"
     )
     infer.add_argument(
-        "--timeout", type=_seconds, default=5.0, metavar="SECONDS", help="for each (default: 5)"
+        "--timeout", type=seconds(LONGEST_S), default=5.0, metavar="SECONDS", help="for each (default: 5)"
     )
     infer.add_argument("--save-images", metavar="DIR", help="write the pictures with what was found drawn")
     infer.add_argument("--overwrite", action="store_true", help="replace pictures that are there")
@@ -56,7 +59,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     subscribe.add_argument(
         "--fps", type=_fps, default=10, metavar="N", help="frames a second at most (default: 10)"
     )
-    subscribe.add_argument("--count", type=_count, metavar="N", help="end after so many frames")
+    subscribe.add_argument("--count", type=count_of("frames"), metavar="N", help="end after so many frames")
     subscribe.set_defaults(run=_subscribe)
     for each in (infer, subscribe):
         each.add_argument("--model", required=True, metavar="ID", help="the model's id")
@@ -77,17 +80,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         each.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _count(text: str) -> int:
-    """Read a number of frames."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of frames: 1 or more")
-    return value
-
-
 def _fps(text: str) -> int:
     """Read a number of frames a second that the wire holds."""
     try:
@@ -98,17 +90,6 @@ def _fps(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no whole number of frames a second: 0 (the runtime's choice) to {2**32 - 1}"
         )
-    return value
-
-
-def _seconds(text: str) -> float:
-    """Read a time that can be waited."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.001 <= value < 2**32 / 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds: 0.001 or more, 4294967 at most")
     return value
 
 

@@ -159,6 +159,7 @@ def _summary(session: StreamSession) -> None:
 def _arguments(args: argparse.Namespace) -> dict[str, object]:
     """Return the session's arguments: of the file, then of the command line."""
     from predsession.checks import url_of_environment
+    from predsession.http.auth import find_token
     from predsession.stream.config import load_model, load_object, read_table, resolved
 
     found: dict[str, object] = {}
@@ -187,7 +188,7 @@ def _arguments(args: argparse.Namespace) -> dict[str, object]:
         found["source"] = _source(args)
     elif args.no_follow or args.group:
         raise SourceError("--no-follow and --group belong to a SOURCE of the command line")
-    found["token"] = found.get("token") or os.environ.get("PREDSESSION_TOKEN")
+    found["token"] = found.get("token") or find_token(None, None, explicit_url=None)
     found["show_progress"] = False if args.quiet else given.get("show_progress", True)
     settings = _settings(args)
     if settings:

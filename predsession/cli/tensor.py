@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from predsession.cli.codes import OK, print_json, print_line, say
 from predsession.cli.commands import add_command
+from predsession.cli.numbers import count_of, seconds
 from predsession.cli.reach import TRUST, add_token
 from predsession.errors import SourceError
 
@@ -58,12 +59,16 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     profile.set_defaults(run=_profile)
     bench = _command(inner, "bench", "how many calls a second")
     bench.add_argument(
-        "--depth", type=_count, default=1, metavar="N", help="calls on their way at once (default: 1)"
+        "--depth",
+        type=count_of("calls"),
+        default=1,
+        metavar="N",
+        help="calls on their way at once (default: 1)",
     )
     bench.set_defaults(run=_bench)
     for each in (profile, bench):
         each.add_argument(
-            "--count", type=_count, default=100, metavar="N", help="so many calls (default: 100)"
+            "--count", type=count_of("calls"), default=100, metavar="N", help="so many calls (default: 100)"
         )
         each.add_argument("--shape", action="append", default=[], metavar="NAME=SHAPE",
             help="for noise instead of a file, where the model leaves the shape open: x=1,3,224,224 "
@@ -73,7 +78,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             help="FILE.npz, NAME=FILE.npy, or FILE.npy for a model with one input")  # fmt: skip
         if each is not infer:
             files.help = f"{files.help}; noise where there is none"
-        each.add_argument("--timeout", type=_seconds, default=90.0, metavar="SECONDS",
+        each.add_argument("--timeout", type=seconds(10**9), default=90.0, metavar="SECONDS",
             help="for each call (default: 90)")  # fmt: skip
         each.add_argument("--compress", choices=("NONE", "IN", "INOUT"), default="NONE",
             help="what is compressed: nothing, requests, or replies too (default: NONE)")  # fmt: skip
@@ -98,29 +103,9 @@ def _command(
     return command
 
 
-def _count(text: str) -> int:
-    """Read a number of calls."""
-    value = int(text) if text.isascii() and text.isdigit() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of calls: 1 or more")
-    return value
-
-
-def _seconds(text: str) -> float:
-    """Read a time."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds above 0")
-    return value
-
-
 def _session(args: argparse.Namespace, *, with_profile: bool = False) -> TensorSession:
     """Open a session as the arguments say."""
-    import os
-
+    from predsession.http.auth import find_token
     from predsession.tensor import TensorSession
 
     if args.model is not None and args.local is not None:
@@ -140,7 +125,7 @@ def _session(args: argparse.Namespace, *, with_profile: bool = False) -> TensorS
         frame_timeout=getattr(args, "timeout", 90.0),
         compress_option=getattr(args, "compress", "NONE"),
         with_profile=with_profile,
-        token=args.token or os.environ.get("PREDSESSION_TOKEN"),
+        token=find_token(args.token, None, explicit_url=None),
         headers=headers,
     )
 
@@ -319,10 +304,10 @@ def _bench(args: argparse.Namespace) -> int:
         began = time.perf_counter()
         for _ in session.map((data for _ in range(args.count)), model_name=name, depth=args.depth):
             pass
-        seconds = time.perf_counter() - began
-    rate = args.count / seconds
+        elapsed = time.perf_counter() - began
+    rate = args.count / elapsed
     if args.json:
-        print_json({"calls": args.count, "depth": args.depth, "seconds": seconds, "calls_per_s": rate})
+        print_json({"calls": args.count, "depth": args.depth, "seconds": elapsed, "calls_per_s": rate})
     else:
-        print(f"{args.count} calls, {args.depth} at once: {seconds:.2f} s, {rate:.1f} a second")
+        print(f"{args.count} calls, {args.depth} at once: {elapsed:.2f} s, {rate:.1f} a second")
     return OK
