@@ -16,12 +16,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import json
-import math
 import os
 import re
 import stat
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -33,6 +30,7 @@ from predsession.export.sketches import Sketch, sketch_of
 from predsession.export.table import losses_of_ids
 from predsession.export.target import Existing, Target, on_disk
 from predsession.export.thumbnails import KIND, packed, small_picture
+from predsession.export.validjson import valid_json
 from predsession.export.writing import Closing
 from predsession.prediction import Prediction
 from predsession.wire.colors import color_text
@@ -210,20 +208,8 @@ def _reason(text: str) -> str:
 
 def _line(value: JSONObject) -> str:
     """Return a line of JSON that can stand in a script: in ASCII, and nothing in it looks like markup."""
-    try:
-        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    except ValueError:  # a browser would refuse the line, and with it the picture
-        text = json.dumps(_finite(value), separators=(",", ":"))
-    return text.replace("<", "\\u003c") + "\n"
-
-
-def _finite(value: JSON) -> JSON:
-    """Return a value without the numbers that JSON has no word for: what is not finite is not known."""
-    if isinstance(value, Mapping):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    # A browser would refuse a line with what is not finite, and with it the picture.
+    return valid_json(value)[0].replace("<", "\\u003c") + "\n"
 
 
 def _name(prediction: Prediction, root: str | None) -> str:
