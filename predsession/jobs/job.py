@@ -57,6 +57,9 @@ class JobReader:
         for with calls that take nothing, and all is popped at once: one answer that may be lost, not many.
     start : int
         How many results somebody else has dealt with already.
+    most : int or None
+        How many results can be new, where that is another number than `expected`: a job that only repeats
+        what it has sent stands still.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class JobReader:
         identified: bool = False,
         again: bool = False,
         start: int = 0,
+        most: int | None = None,
     ) -> None:
         self.uuid = uuid
         self.state: JobState | None = None
@@ -83,6 +87,7 @@ class JobReader:
         self._acked = False
         self._received = start
         self._handled = start
+        self._most = expected if most is None else most
         self._out_of_turn: set[int] = set()
         self._lock = threading.Lock()
         self._began_at = 0.0
@@ -320,7 +325,7 @@ class JobReader:
     def _note(self, state: JobState) -> tuple[JobState, list[JSONObject]]:
         """Keep the state, and return it and its results apart; raise if nothing has changed for too long."""
         now = self._shared.clock.now()
-        seen = (state.stage_text, state.current, self._received + len(state.results))
+        seen = (state.stage_text, state.current, self._new(len(state.results)))
         if seen != self._seen:
             self._seen, self._changed_at = seen, now
         elif now - self._changed_at > self._shared.options.idle_timeout:
@@ -331,6 +336,11 @@ class JobReader:
         self.state = replace(state, results=(), raw={})
         self._shared.watch(self.state)
         return self.state, list(state.results)
+
+    def _new(self, more: int) -> int:
+        """Return how many results there are with so many more; beyond all, such as repeats, none is new."""
+        came = self._received + more
+        return came if self._most is None else min(came, self._most)
 
     def _check_start(self, state: JobState, now: float) -> None:
         """Raise if the job does not begin to run."""

@@ -144,7 +144,8 @@ class IdCourse:
 
     def _read(self, uuid: str) -> JobReader:
         """Read one job."""
-        reader = JobReader(self._shared, uuid, expected=None, identified=True)
+        most = None if self._target.images is None else self._asked.total()
+        reader = JobReader(self._shared, uuid, expected=None, identified=True, most=most)
         number = 0
         for group in reader.results():
             if self._target.images is None and reader.state is not None:

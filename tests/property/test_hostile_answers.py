@@ -156,7 +156,14 @@ def test_a_sound_server_of_this_kind_is_answered(hostile: HostileServer, source:
     assert len(outcome) == len(GOOD["pop_inference_results"]["pending_results"][0]["annotation"]["objects"])
 
 
-@pytest.mark.timeout(400)  # fifteen runs, each of which may wait for what never comes
+@pytest.mark.parametrize("source", ["ids", "clip"])
+def test_a_job_that_repeats_its_results_for_ever_stands_still(hostile: HostileServer, source: str) -> None:
+    """It never says that it is finished, and each answer has what was there before: that is no change."""
+    endless = {key: value for key, value in good_job().items() if key != "finished"}
+    hostile.answers = {**SOUND[source], "pop_inference_results": json.dumps(endless).encode()}
+    assert isinstance(run_through(hostile.url, source)[-1], PredSessionError)
+
+
 @pytest.mark.parametrize("source", SOURCES)
 @given(st.data())
 @settings(max_examples=15, deadline=None)
